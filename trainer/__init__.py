@@ -1,0 +1,1 @@
+"""The bundled trainer: one config file in, one run record out."""

@@ -1,0 +1,1 @@
+"""Thinks and looks: catalogue, planning, rendering, comparison, lab and the command line."""

@@ -1,0 +1,1 @@
+"""Tests: sentences about the domain; the tree mirrors the code."""

@@ -1,0 +1,1 @@
+"""Facts: instance types, machines, models, topologies, versions, prices. Each once, with its source."""

@@ -1,0 +1,257 @@
+"""The stack file's schema: one model for `pulumi.Config` and for the command line.
+
+`parse_stack` takes the `topolab:` values of a stack file (prefix dropped) and either returns a Stack or
+raises a SpecError that holds every fault of the file at once.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+RecipeName = Literal["auto", "best", "seed-g6e", "seed-p4d"]
+Vary = Literal["topology", "recipe", "best"]
+
+
+class Spec(BaseModel):
+    """Frozen, strict, camelCase; an unknown key is an error."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        alias_generator=AliasGenerator(validation_alias=to_camel, serialization_alias=to_camel),
+    )
+
+
+S = TypeVar("S", bound=Spec)
+
+
+def _zone(value: str) -> str:
+    if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d[a-z]", value):
+        raise ValueError("not an availability zone; write one such as us-east-1b")
+    return value
+
+
+def _cidr(value: str) -> str:
+    network = IPv4Network(value)
+    if not 16 <= network.prefixlen <= 17:
+        raise ValueError(
+            "must be a /16 or /17: EKS spans two zones, and each EFA node takes many addresses of its /20 or larger"
+        )
+    return value
+
+
+def _account(value: str) -> str:
+    if not re.fullmatch(r"\d{12}", value):
+        raise ValueError("not an AWS account id; write twelve digits in quotes")
+    return value
+
+
+def _records(value: str) -> str:
+    if value != "managed" and not re.fullmatch(
+        r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///\S+", value
+    ):
+        raise ValueError("must be `managed`, s3://bucket/prefix or file:///folder (local machines)")
+    return value.rstrip("/")
+
+
+def _source(value: str) -> str:
+    if not re.fullmatch(r"embedded|hf:[\w.-]+(/[\w.-]+)?(@[\w.-]+)?|s3://\S+|file:/\S+", value):
+        raise ValueError("must be `embedded`, hf:<id>, s3://... or file:/...")
+    return value
+
+
+class Capacity(Spec):
+    """How GPU nodes are bought."""
+
+    mode: Literal["onDemand", "spot", "reservation", "capacityBlock"] = "onDemand"
+    id: str | None = None
+    ends_at: str | None = None
+
+
+class Storage(Spec):
+    """Checkpoint storage; `keep` retains it at destroy."""
+
+    fsx: Literal["none", "scratch", "persistent"] = "none"
+    keep: bool = False
+
+
+class ImageBase(Spec):
+    """Another base image: the trainer is mounted and locked wheels are added, as with `stock`."""
+
+    base: str = Field(min_length=1)
+
+
+def _own_image(value: str | ImageBase) -> str | ImageBase:
+    if isinstance(value, str) and value != "stock" and not re.search(r"@sha256:[0-9a-f]{64}$", value):
+        raise ValueError("must be `stock`, {base: REFERENCE}, or a reference by digest (name@sha256:...)")
+    return value
+
+
+class Platform(Spec):
+    """Where it runs. Everything has a default but the zone, which local machines don't need."""
+
+    zone: Annotated[str, AfterValidator(_zone)] | None = None
+    vpc_cidr: Annotated[str, AfterValidator(_cidr)] = "10.0.0.0/16"
+    capacity: Capacity = Capacity()
+    storage: Storage = Storage()
+    records: Annotated[str, AfterValidator(_records)] = "managed"
+    image: Annotated[str | ImageBase, AfterValidator(_own_image)] = "stock"
+    allowed_accounts: tuple[Annotated[str, AfterValidator(_account)], ...] = ()
+    budget_usd: float | None = Field(default=None, gt=0)
+    ttl_minutes: int = Field(default=240, ge=10, le=10080)
+    shared_with: str | None = None
+
+
+class Data(Spec):
+    """What is read and how it is fed; no feed: `lines` with a seed recipe, else `packed`."""
+
+    source: Annotated[str, AfterValidator(_source)] = "embedded"
+    feed: Literal["lines", "packed"] | None = None
+
+
+class Run(Spec):
+    """What to train and for how long."""
+
+    model: str = "llama-3.2-1b"
+    data: Data = Data()
+    recipe: RecipeName = "auto"
+    global_batch_tokens: int | None = Field(default=None, gt=0)
+    sequence_length: int | None = Field(default=None, gt=0)
+    steps: int = Field(default=30, ge=0)
+    warmup_steps: int = Field(default=5, ge=1)
+    checkpoint_every_steps: int | None = Field(default=None, gt=0)
+    seed: int = Field(default=7, ge=0)
+    attempt: int = Field(default=1, ge=1)
+    on_wrong_link: Literal["stop", "record"] = "stop"
+
+
+class Stack(Spec):
+    """A stack file: its topology, where it runs, what it runs, and whether a Hugging Face token is there."""
+
+    topology: str
+    platform: Platform = Platform()
+    run: Run = Run()
+    hf_token: bool = False
+
+
+class Arm(Spec):
+    """One arm of an experiment: the base with a patch."""
+
+    name: str = Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+    patch: dict[str, Any] = {}
+
+
+class Experiment(Spec):
+    """An experiment file. `base` has a stack's keys: topology, run and platform."""
+
+    name: str = Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+    vary: Vary
+    base: dict[str, Any]
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    repeats: int = Field(default=1, ge=1, le=100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One thing that is wrong: the field, the value, and a sentence that ends with what to do."""
+
+    field: str
+    value: object
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field} = {json.dumps(self.value, default=str)}: {self.message}"
+
+
+class SpecError(ValueError):
+    """Every fault of one file or plan at once."""
+
+    def __init__(self, where: str, faults: tuple[Fault, ...]) -> None:
+        lines = [str(f) for f in faults]
+        super().__init__(
+            f"{where}: " + (lines[0] if len(lines) == 1 else "\n  ".join(["", *lines]).lstrip(" "))
+        )
+        self.where = where
+        self.faults = faults
+
+
+def parse_stack(values: Mapping[str, Any], where: str) -> Stack:
+    """The stack of these `topolab:` values; SpecError names every fault, `where` says which file."""
+    return _parse(Stack, values, where)
+
+
+def parse_experiment(
+    values: Mapping[str, Any], where: str
+) -> tuple[Experiment, tuple[tuple[str, Stack], ...]]:
+    """The experiment and, per arm, its name and its patched stack."""
+    experiment = _parse(Experiment, values, where)
+    names = [a.name for a in experiment.arms]
+    repeated = sorted({n for n in names if names.count(n) > 1})
+    if repeated:
+        raise SpecError(
+            where, (Fault(field="arms", value=repeated, message="two arms of one name; give each its own"),)
+        )
+    stacks = tuple(
+        (arm.name, parse_stack(merged(experiment.base, arm.patch), f"{where}, arm {arm.name}"))
+        for arm in experiment.arms
+    )
+    return experiment, stacks
+
+
+def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Base with the patch's values laid over it; mappings merge, everything else replaces."""
+    result = dict(base)
+    for key, value in patch.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def _parse(schema: type[S], values: Mapping[str, Any], where: str) -> S:
+    try:
+        # Strict mode tells a list from a tuple and a string from a number only when it reads JSON.
+        return schema.model_validate_json(json.dumps(values, default=str))
+    except ValidationError as error:
+        raise SpecError(where, tuple(_faults(error, schema))) from error
+
+
+def _faults(error: ValidationError, schema: type[Spec]) -> Iterator[Fault]:
+    for e in error.errors():
+        path = [
+            str(part)
+            for part in e["loc"]
+            if str(part) not in {"str", "ImageBase", "function-after[_own_image()"}
+        ]
+        yield Fault(
+            field=".".join(path) or "file",
+            value=e["input"],
+            message=_sentence(e["type"], e["msg"], path, schema),
+        )
+
+
+def _sentence(kind: str, message: str, path: list[str], schema: type[Spec]) -> str:
+    if kind == "missing":
+        return "is missing; add it"
+    if kind != "extra_forbidden":
+        return message.removeprefix("Value error, ")
+    near = difflib.get_close_matches(path[-1], sorted(_keys(schema)), n=1, cutoff=0.6)
+    return "unknown key; " + (f"did you mean {near[0]}?" if near else "remove it")
+
+
+def _keys(schema: type[BaseModel]) -> set[str]:
+    keys: set[str] = set()
+    for name, field in schema.model_fields.items():
+        keys.add(to_camel(name))
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel):
+            keys |= _keys(nested)
+    return keys

@@ -1,25 +1,39 @@
 """Plan: topology x run x platform, checked and complete."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.config import TrainConfig
-from workloads.catalogue.topologies import Topology
+from trainer.config import (
+    DataConfig,
+    Expectations,
+    ExpectedBytes,
+    RecipeConfig,
+    TrainConfig,
+)
+from trainer.deepspeed_config import deepspeed_config
+from workloads.catalogue.machines import Machine
+from workloads.catalogue.models import MODELS, Model, find_model
+from workloads.catalogue.topologies import Topology, parse_topology
+from workloads.catalogue.versions import STOCK_IMAGE
+from workloads.planning.checks import (
+    Batch,
+    batch,
+    job_name,
+    memory_faults,
+    money_faults,
+    platform_faults,
+    run_faults,
+)
+from workloads.planning.choose import Situation, choose, work_of
+from workloads.planning.predict import predict
 from workloads.planning.prediction import Prediction
-from workloads.planning.spec import Platform
+from workloads.planning.recipes import SEED_RECIPES
+from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
+from workloads.planning.spec import Fault, ImageBase, Platform, SpecError, Stack, Vary
+from workloads.planning.transports import backend_of, expectations, variables
 
 NAMESPACE = "topolab"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PodResources:
-    """What one pod asks for (requests equal limits for memory, GPUs and EFA devices)."""
-
-    cpu_millis: int
-    memory_gib: int
-    gpus: int
-    efa_devices: int
-    shm_gib: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,3 +75,237 @@ class Plan:
     def nodes(self) -> int:
         """Nodes that the pods occupy."""
         return self.topology.nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmInput:
+    """One arm before it is planned."""
+
+    name: str
+    stack: Stack
+    region: str | None
+    """aws:region; None where no cloud is meant, and then no price is known."""
+
+
+def plan(
+    stack: Stack, *, region: str | None, experiment: str, arm: str, detected: Machine | None = None
+) -> Plan:
+    """The complete plan of one stack, or a SpecError with every fault at once.
+
+    `detected` is the machine that the lab found here, for GPUs that the catalogue doesn't name.
+    """
+    only = ArmInput(name=arm, stack=stack, region=region)
+    return plan_arms((only,), vary="topology", experiment=experiment, detected=detected)[0]
+
+
+def plan_arms(
+    arms: Sequence[ArmInput], *, vary: Vary, experiment: str, detected: Machine | None = None
+) -> tuple[Plan, ...]:
+    """Plans of the arms of one experiment, in order; SpecError holds the faults of all arms.
+
+    Under `vary: topology` one resolved recipe serves all arms, the micro-batch being the tightest arm's.
+    """
+    checked = [_check(arm, experiment, detected) for arm in arms]
+    faults = tuple(fault for _, found in checked for fault in found)
+    inputs = [ready for ready, _ in checked if ready is not None]
+    if faults or len(inputs) < len(arms):
+        raise SpecError(experiment, faults)
+    together = [inputs] if vary == "topology" else [[one] for one in inputs]
+    plans = tuple(p for group in together for p in _plan_group(group, experiment))
+    _refuse(experiment, tuple(f for p, one in zip(plans, inputs, strict=True) for f in _late_faults(p, one)))
+    return plans
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ready:
+    """An arm whose names exist and whose numbers divide."""
+
+    arm: ArmInput
+    topology: Topology
+    model: Model
+    batch: Batch
+    feed: Literal["lines", "packed"]
+    prefix: str
+    """Before each field of a fault, so that a reader knows which arm."""
+
+
+def _check(
+    arm: ArmInput, experiment: str, detected: Machine | None
+) -> tuple[_Ready | None, tuple[Fault, ...]]:
+    stack, faults = arm.stack, []
+    prefix = "" if arm.name == experiment else f"{arm.name}: "
+    model = find_model(stack.run.model)
+    if model is None:
+        known = ", ".join(m.name for m in MODELS)
+        faults.append(Fault(field="run.model", value=stack.run.model, message=f"unknown; known: {known}"))
+    try:
+        topology = parse_topology(stack.topology, detected)
+    except ValueError as error:
+        faults.append(Fault(field="topology", value=stack.topology, message=str(error)))
+        return None, _prefixed(prefix, faults)
+    faults += platform_faults(topology, stack.platform, arm.region)
+    if model is None:
+        return None, _prefixed(prefix, faults)
+    faults += run_faults(topology, model, stack)
+    divided, batch_faults = batch(topology, model, stack.run)
+    feed = stack.run.data.feed or ("lines" if stack.run.recipe in SEED_RECIPES else "packed")
+    ready = _Ready(arm=arm, topology=topology, model=model, batch=divided, feed=feed, prefix=prefix)
+    return ready, _prefixed(prefix, [*faults, *batch_faults])
+
+
+def _prefixed(prefix: str, faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    return tuple(Fault(field=f"{prefix}{f.field}", value=f.value, message=f.message) for f in faults)
+
+
+def _refuse(where: str, faults: tuple[Fault, ...]) -> None:
+    if faults:
+        raise SpecError(where, faults)
+
+
+def _plan_group(group: Sequence[_Ready], experiment: str) -> tuple[Plan, ...]:
+    situations = [_situation(one) for one in group]
+    names = {one.arm.stack.run.recipe for one in group}
+    if len(names) > 1:
+        raise SpecError(
+            experiment,
+            (
+                Fault(
+                    field="run.recipe",
+                    value=sorted(names),
+                    message="differs between arms under vary: topology; vary recipe, or give one",
+                ),
+            ),
+        )
+    recipes = choose(names.pop(), situations)
+    return tuple(
+        _complete(one, situation, recipe, experiment)
+        for one, situation, recipe in zip(group, situations, recipes, strict=True)
+    )
+
+
+def _situation(one: _Ready) -> Situation:
+    return Situation(
+        architecture=one.model.config.architecture,
+        topology=one.topology,
+        sequence_length=one.batch.sequence_length,
+        feed=one.feed,
+        sequences_per_rank=one.batch.sequences_per_rank,
+        omp_threads=max(1, int(cpus_per_rank(one.topology))),
+    )
+
+
+def _complete(one: _Ready, situation: Situation, recipe: RecipeConfig, experiment: str) -> Plan:
+    stack, topology = one.arm.stack, one.topology
+    image = _image(topology, stack.platform)
+    prediction = predict(work_of(situation, recipe), steps=stack.run.steps, region=one.arm.region)
+    config = _config(one, recipe, experiment, image, prediction)
+    capacity = stack.platform.capacity.mode
+    assert capacity in ("onDemand", "spot"), "checked by platform_faults"
+    return Plan(
+        topology=topology,
+        platform=stack.platform,
+        job_name=config.job_name,
+        config=config,
+        deepspeed=deepspeed_config(config),
+        resources=pod_resources(topology),
+        environment=_environment(config, topology, stack.platform),
+        image=image,
+        deadline_s=stack.platform.ttl_minutes * 60,
+        needs_hf_token=stack.hf_token and config.data.source != "embedded",
+        capacity=capacity,
+        prediction=prediction,
+    )
+
+
+def _image(topology: Topology, platform: Platform) -> Image:
+    if topology.machine.is_local:
+        return Image(reference=None, mounted=True)
+    if isinstance(platform.image, ImageBase):
+        return Image(reference=platform.image.base, mounted=True)
+    if platform.image == "stock":
+        return Image(reference=STOCK_IMAGE, mounted=True)
+    return Image(reference=platform.image, mounted=False)
+
+
+def _config(
+    one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, prediction: Prediction
+) -> TrainConfig:
+    run, topology, machine = one.arm.stack.run, one.topology, one.topology.machine
+    return TrainConfig(
+        experiment=experiment,
+        arm=one.arm.name,
+        topology=topology.name,
+        machine=machine.name,
+        job_name=job_name(topology, run),
+        attempt=run.attempt,
+        pods=topology.pods,
+        ranks_per_pod=topology.gpus_per_pod,
+        backend=backend_of(topology),
+        peak_flops_per_s=None if machine.gpu is None else machine.gpu.peak_flops_per_s,
+        model=one.model.config,
+        data=DataConfig(source=run.data.source, feed=one.feed),
+        recipe=recipe,
+        sequence_length=one.batch.sequence_length,
+        steps=run.steps,
+        warmup_steps=run.warmup_steps,
+        seed=run.seed,
+        checkpoint_every_steps=run.checkpoint_every_steps,
+        resume=False,
+        on_wrong_link=run.on_wrong_link,
+        expectations=_expectations(topology, prediction),
+        image=image.reference,
+        cpus_per_rank=cpus_per_rank(topology),
+        memory_gib_per_rank=memory_gib_per_rank(topology),
+    )
+
+
+def _expectations(topology: Topology, prediction: Prediction) -> Expectations:
+    gloo = backend_of(topology) == "gloo"
+    return Expectations(
+        nodes=topology.nodes,
+        efa_devices_per_pod=topology.efa_devices_per_pod,
+        links=expectations(topology),
+        bytes_sent=ExpectedBytes(
+            counter="efa" if topology.link == "efa" else "interface",
+            per_pod_and_step=prediction.traffic.pod_sent_bytes,
+            formula=prediction.traffic.explained.formula,
+            # gloo's ring is counted to the byte; NCCL may pick a tree, and EFA counts its own headers.
+            relative_tolerance=0.10 if gloo else 0.25,
+            absolute_tolerance_per_step=32 * 1024 if gloo else 2**20,
+        ),
+        link_rate_bits_per_s=topology.rate_bits_per_s,
+    )
+
+
+def _environment(config: TrainConfig, topology: Topology, platform: Platform) -> tuple[EnvVariable, ...]:
+    stock = not topology.machine.is_local and platform.image == "stock"
+    chosen = [*variables(topology, stock_image=stock), *_process_variables(config)]
+    return tuple(EnvVariable(name=n, value=v, reason=r) for n, v, r in chosen)
+
+
+def _process_variables(config: TrainConfig) -> list[tuple[str, str, str]]:
+    result = [
+        ("PYTHONUNBUFFERED", "1", "a log that stops with the process is no evidence"),
+        ("TOKENIZERS_PARALLELISM", "false", "forked workers would warn and wait"),
+    ]
+    if config.recipe.omp_threads is not None:
+        threads = str(config.recipe.omp_threads)
+        result.append(
+            ("OMP_NUM_THREADS", threads, "equal in all arms: torchrun would set 1 for several ranks")
+        )
+    if config.data.source == "embedded":
+        result.append(("HF_HUB_OFFLINE", "1", "nothing is fetched for the embedded text"))
+    return result
+
+
+def _late_faults(one: Plan, ready: _Ready) -> tuple[Fault, ...]:
+    """What only a resolved recipe and its prediction show."""
+    work = work_of(_situation(ready), one.config.recipe)
+    host_limit = float(one.resources.memory_gib - one.resources.shm_gib)
+    faults = [
+        *memory_faults(work, ready.model, one.prediction.memory, host_limit),
+        *money_faults(
+            one.platform, one.prediction.cost, one.prediction.wall_clock_s, region=ready.arm.region
+        ),
+    ]
+    return _prefixed(ready.prefix, faults)

@@ -44,7 +44,7 @@ def _cidr(value: str) -> str:
     network = IPv4Network(value)
     if not 16 <= network.prefixlen <= 17:
         raise ValueError(
-            "must be a /16 or /17: EKS spans two zones, and each EFA node takes many addresses of its /20 or larger"
+            "must be a /16 or /17: EKS spans two zones, and an EFA node takes many addresses of its /20"
         )
     return value
 

@@ -254,7 +254,7 @@ def _process(head: list[str], processes: set[Process]) -> tuple[Process | None, 
         return None, ""
     host, _, numbers = head[-2].rpartition(":")
     host, _, pid = host.rpartition(":")
-    if not (host and pid.isdigit() and numbers.isdigit()):
+    if not (host and pid.isdecimal() and numbers.isdecimal()):
         return None, ""
     process = Process(host.rpartition(":")[2], int(pid), head[-1][1:-1])
     # The rest of a line that was cut may stick to the next line's host name: `3[3llama-0:195:1161`.
@@ -282,7 +282,7 @@ def _hop(text: str, words: list[str]) -> Pair | None:
 def _rank(word: str) -> int | None:
     """`3[0]` is rank 3 on device 0 (or, in older versions, on the bus id in the brackets)."""
     number, bracket, device = word.partition("[")
-    whole = number.isdigit() and (not bracket or device.endswith("]"))
+    whole = number.isdecimal() and (not bracket or device.endswith("]"))
     return int(number) if whole else None
 
 
@@ -290,7 +290,7 @@ def _transport(detail: str) -> str | None:
     parts = detail.split("/")
     if parts[0] in ("P2P", "SHM"):
         return parts[0]
-    if parts[0] != "NET" or len(parts) < 3 or not parts[2][:1].isdigit():
+    if parts[0] != "NET" or len(parts) < 3 or not parts[2][:1].isdecimal():
         return None
     suffixes = parts[3:]
     if any(_is_cut(suffix) for suffix in suffixes):
@@ -320,7 +320,7 @@ def _values(words: list[str]) -> dict[str, str]:
 
 
 def _number(word: str | None) -> int | None:
-    return int(word) if word is not None and word.isdigit() else None
+    return int(word) if word is not None and word.isdecimal() else None
 
 
 def _says_gdr_is_off(text: str) -> bool:

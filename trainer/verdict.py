@@ -164,7 +164,7 @@ def _efa_number(transport: Transport) -> int | None:
     if not transport.transport.startswith("NET/Libfabric") or len(parts) < 3:
         return None
     number = parts[2].partition("(")[0]
-    return int(number) if number.isdigit() else None
+    return int(number) if number.isdecimal() else None
 
 
 def _judge_transports(config: TrainConfig, transports: Sequence[Transport], findings: _Findings) -> None:

@@ -141,7 +141,13 @@ def _check(
     try:
         topology = parse_topology(stack.topology, detected)
     except ValueError as error:
-        faults.append(Fault(field="topology", value=stack.topology, message=str(error)))
+        faults.append(
+            Fault(
+                field="topology",
+                value=stack.topology,
+                message=str(error).removeprefix(f"{stack.topology!r}: "),
+            )
+        )
         return None, _prefixed(prefix, faults)
     faults += platform_faults(topology, stack.platform, arm.region)
     if model is None:

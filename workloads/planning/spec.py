@@ -177,9 +177,8 @@ class SpecError(ValueError):
 
     def __init__(self, where: str, faults: tuple[Fault, ...]) -> None:
         lines = [str(f) for f in faults]
-        super().__init__(
-            f"{where}: " + (lines[0] if len(lines) == 1 else "\n  ".join(["", *lines]).lstrip(" "))
-        )
+        head = f"{where}: {lines[0]}" if len(lines) == 1 else f"{where}: {len(lines)} faults"
+        super().__init__("\n  ".join([head, *(lines if len(lines) > 1 else [])]))
         self.where = where
         self.faults = faults
 
@@ -200,11 +199,34 @@ def parse_experiment(
         raise SpecError(
             where, (Fault(field="arms", value=repeated, message="two arms of one name; give each its own"),)
         )
+    faults = tuple(fault for arm in experiment.arms for fault in _patch_faults(experiment.vary, arm))
+    if faults:
+        raise SpecError(where, faults)
     stacks = tuple(
         (arm.name, parse_stack(merged(experiment.base, arm.patch), f"{where}, arm {arm.name}"))
         for arm in experiment.arms
     )
     return experiment, stacks
+
+
+def _patch_faults(vary: Vary, arm: Arm) -> Iterator[Fault]:
+    """An arm may change only what its experiment varies; else the comparison would have no one cause."""
+    allowed = {"recipe": "run.recipe"}.get(vary, "topology")
+    for field, value in _leaves(arm.patch):
+        if field != allowed:
+            yield Fault(
+                field=f"arms.{arm.name}.patch.{field}",
+                value=value,
+                message=f"under vary: {vary} an arm may change {allowed} only; move it to base",
+            )
+
+
+def _leaves(patch: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

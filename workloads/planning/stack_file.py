@@ -1,0 +1,53 @@
+"""A stack file as text: the same `Pulumi.<stack>.yaml` that `pulumi up` reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from workloads.planning.spec import Fault, SpecError, Stack, parse_stack
+
+PREFIX = "topolab:"
+_SECRET = "hfToken"
+_PROGRAM_KEYS = frozenset({"charts"})
+"""Keys that only the Pulumi program reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackFile:
+    """The stack and the region that its file names."""
+
+    stack: Stack
+    region: str | None
+
+
+def parse_stack_file(text: str, where: str) -> StackFile:
+    """Read a stack file's text; SpecError names every fault, `where` says which file."""
+    config = _config(text, where)
+    region = config.get("aws:region")
+    if region is not None and not isinstance(region, str):
+        raise SpecError(where, (Fault(field="aws:region", value=region, message="must be a region's name"),))
+    return StackFile(stack=parse_stack(stack_values(config), where), region=region)
+
+
+def stack_values(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `topolab:` values without their prefix; of a secret only that it is there."""
+    own = {k.removeprefix(PREFIX): v for k, v in config.items() if k.startswith(PREFIX)}
+    values = {k: v for k, v in own.items() if k not in _PROGRAM_KEYS | {_SECRET}}
+    return values | ({_SECRET: True} if own.get(_SECRET) is not None else {})
+
+
+def _config(text: str, where: str) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        place = "" if line is None else f" near line {line + 1}"
+        raise ValueError(f"{where}: not YAML{place}; mend the file") from error
+    config = document.get("config") if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        raise ValueError(
+            f"{where}: no `config:` mapping in it; a stack file holds topolab:topology and others"
+        )
+    return config

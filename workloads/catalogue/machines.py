@@ -8,7 +8,7 @@ unknown.
 import re
 from dataclasses import dataclass, replace
 
-from workloads.catalogue.gpus import GPUS, Gpu
+from workloads.catalogue.gpus import GPUS, Gpu, IntraNodeLink
 from workloads.catalogue.instances import INSTANCE_TYPES, InstanceType
 
 
@@ -56,15 +56,19 @@ def find_machine(slug: str, detected: Machine | None = None) -> Machine | None:
     return named or _local_gpu_machine(slug)
 
 
-def detected_machine(gpu_names: list[str], memory_mib: int) -> Machine:
+def detected_machine(gpu_names: list[str], memory_mib: int, *, nvlink: bool) -> Machine:
     """The machine that `nvidia-smi` shows: its GPUs' names (one a GPU) and the memory of one in MiB.
 
-    A GPU that the catalogue doesn't know gets a slug of its name and an unknown peak rate.
+    A GPU that the catalogue doesn't know gets a slug of its name and an unknown peak rate. `nvlink`: whether
+    every pair of GPUs is joined by it.
     """
     if not gpu_names:
         return CPU
     known = next((g for g in GPUS if gpu_names[0] == g.nvidia_smi_name), None)
-    gpu = replace(known, memory_mib=memory_mib) if known else _unknown_gpu(gpu_names[0], memory_mib)
+    link: IntraNodeLink = "nvlink" if nvlink else "pcie"
+    gpu = replace(
+        known or _unknown_gpu(gpu_names[0], memory_mib), memory_mib=memory_mib, intra_node_link=link
+    )
     return Machine(slug=f"{gpu.slug}x{len(gpu_names)}", instance_type=None, gpu=gpu, node_gpus=len(gpu_names))
 
 

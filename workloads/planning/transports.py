@@ -129,7 +129,7 @@ def _intra_node(topology: Topology) -> tuple[Variable, ...]:
     result: list[Variable] = []
     if "shm" in topology.variants:
         result.append(("NCCL_P2P_DISABLE", "1", "variant shm: GPUs of a pod talk through host memory"))
-    elif not topology.machine.is_local:
+    else:
         result.append(("NCCL_P2P_LEVEL", "NVL", "stated, so that PCIe never carries P2P unnoticed"))
     if "push" in topology.variants:
         result.append(("NCCL_P2P_READ_ENABLE", "0", "variant push: the sender writes"))

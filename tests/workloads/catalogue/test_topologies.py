@@ -101,14 +101,14 @@ def test_whatever_parses_places_all_its_pods(machine, pods, gpus, link, variants
 
 
 def test_a_known_gpu_is_recognised_by_its_own_memory():
-    machine = detected_machine(["NVIDIA H200"] * 4, 143771)
+    machine = detected_machine(["NVIDIA H200"] * 4, 143771, nvlink=True)
     assert machine.slug == "h200x4"
     assert machine.gpu is not None
     assert machine.gpu.peak_flops_per_s == 989e12
 
 
 def test_an_unknown_gpu_keeps_its_peak_unknown_and_can_be_named():
-    machine = detected_machine(["NVIDIA GeForce RTX 4090"] * 2, 24564)
+    machine = detected_machine(["NVIDIA GeForce RTX 4090"] * 2, 24564, nvlink=False)
     assert machine.slug == "geforcertx4090x2"
     assert machine.gpu is not None
     assert machine.gpu.peak_flops_per_s is None
@@ -118,7 +118,7 @@ def test_an_unknown_gpu_keeps_its_peak_unknown_and_can_be_named():
 
 
 def test_no_gpu_is_the_cpu_machine():
-    assert detected_machine([], 0) is CPU
+    assert detected_machine([], 0, nvlink=False) is CPU
     assert find_machine("cpu") is CPU
 
 

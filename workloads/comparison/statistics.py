@@ -1,0 +1,105 @@
+"""How sure a ratio of step times is.
+
+Steps of one run share a machine, a placement and a noisy neighbour, so a run is the unit, not a step: a
+thousand steps of one run say nothing about the next run. The statistic of a run is its median step. On the
+log scale (ratios are what is asked) runs of an arm scatter around the arm; that scatter is estimated from
+all repeats of all arms together, as an analysis of variance does, because two or three repeats of one arm
+can't estimate it. It is never taken to be smaller than what the steps within the runs show by a block
+bootstrap. Student's t gives the width. Without any repeat only the scatter within runs is known, and the
+interval says so.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped] # it ships no types
+
+CONFIDENCE = 0.95
+RESAMPLES = 1000
+SEED = 20261121
+
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Scatter of the log of a run's median step, common to all arms."""
+
+    standard_deviation: float
+    degrees_of_freedom: int
+    """0: no arm was repeated, so only the scatter within runs is known."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio with its confidence interval; `repeated` is False where run-to-run scatter is unknown."""
+
+    value: float
+    low: float
+    high: float
+    repeated: bool
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether 1 (no difference) lies outside."""
+        return not self.low <= 1.0 <= self.high
+
+
+def typical_step(runs: Sequence[Series]) -> float:
+    """Seconds: the geometric mean over runs of each run's median step."""
+    return math.exp(_log_mean(runs))
+
+
+def spread(arms: Sequence[Sequence[Series]]) -> Spread:
+    """The scatter between runs of one arm, pooled over arms, floored by the scatter within runs."""
+    runs = [series for arm in arms for series in arm]
+    within = sum(_median_variance(series) for series in runs) / len(runs)
+    freedom = sum(len(arm) - 1 for arm in arms)
+    if not freedom:
+        return Spread(math.sqrt(within), 0)
+    squares = sum((_log_median(series) - _log_mean(arm)) ** 2 for arm in arms for series in arm)
+    return Spread(math.sqrt(max(squares / freedom, within)), freedom)
+
+
+def ratio(arm: Sequence[Series], baseline: Sequence[Series], scatter: Spread) -> Interval:
+    """How many times as long a step of `arm` takes as one of `baseline`."""
+    difference = _log_mean(arm) - _log_mean(baseline)
+    error = scatter.standard_deviation * math.sqrt(1 / len(arm) + 1 / len(baseline))
+    half = _quantile(scatter.degrees_of_freedom) * error
+    return Interval(
+        value=math.exp(difference),
+        low=math.exp(difference - half),
+        high=math.exp(difference + half),
+        repeated=scatter.degrees_of_freedom > 0,
+    )
+
+
+def _log_mean(runs: Sequence[Series]) -> float:
+    return float(np.mean([_log_median(series) for series in runs]))
+
+
+def _log_median(series: Series) -> float:
+    return math.log(float(np.median(series)))
+
+
+def _quantile(degrees_of_freedom: int) -> float:
+    level = (1 + CONFIDENCE) / 2
+    return float(stdtrit(degrees_of_freedom, level) if degrees_of_freedom else ndtri(level))
+
+
+def _median_variance(series: Series) -> float:
+    """Variance of the log median by a circular block bootstrap (Politis and Romano 1992).
+
+    Blocks of n^(1/3) steps, the rate that Hall, Horowitz and Jing (1995) give for a variance, keep the
+    correlation of neighbouring steps.
+    """
+    count = len(series)
+    length = max(1, round(count ** (1 / 3)))
+    random = np.random.default_rng(SEED)
+    starts = random.integers(0, count, size=(RESAMPLES, -(-count // length)))
+    picks = (starts[:, :, None] + np.arange(length)) % count
+    resampled = series[picks.reshape(RESAMPLES, -1)[:, :count]]
+    return float(np.var(np.log(np.median(resampled, axis=1))))

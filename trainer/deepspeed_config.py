@@ -33,8 +33,8 @@ def _zero(recipe: RecipeConfig) -> dict[str, object]:
     zero = recipe.zero
     if zero.offload_parameters and zero.stage != 3:
         raise ValueError(
-            f"recipe {recipe.name}: offload_parameters is true with ZeRO stage {zero.stage}, but only stage 3 "
-            "shards parameters; set stage 3 or offload_parameters to false"
+            f"recipe {recipe.name}: offload_parameters is true with ZeRO stage {zero.stage}, but only "
+            "stage 3 shards parameters; set stage 3 or offload_parameters to false"
         )
     section: dict[str, object] = {
         "stage": zero.stage,

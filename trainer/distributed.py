@@ -1,0 +1,112 @@
+"""The places of a run: which rank this is, of how many, where. The only reader of the environment.
+
+torchrun sets RANK and its kin; the plan's pods set NODE_NAME and the TOPOLAB_ names.
+"""
+
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from trainer.config import TrainConfig
+from trainer.record import LinkShaping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where this process stands in its run, and the folders and addresses that it was given."""
+
+    rank: int
+    ranks: int
+    local_rank: int
+    local_ranks: int
+    pod: int
+    hostname: str
+    node: str
+    records_uri: str
+    link_shaping: LinkShaping
+    cache: Path
+    checkpoints: Path
+    log_folder: Path | None
+    """Where torchrun tees this rank's output; None without its --log-dir."""
+    nccl_log: Path | None
+    hugging_face_token: str | None
+
+
+def read_place(variables: Mapping[str, str] = os.environ) -> Place:
+    """The place of this process; a ValueError names the variable that is missing or wrong."""
+    hostname = socket.gethostname()
+    cache = Path(variables.get("TOPOLAB_CACHE") or Path(tempfile.gettempdir()) / "topolab")
+    error_file = variables.get("TORCHELASTIC_ERROR_FILE")
+    return Place(
+        rank=_number(variables, "RANK"),
+        ranks=_number(variables, "WORLD_SIZE"),
+        local_rank=_number(variables, "LOCAL_RANK"),
+        local_ranks=_number(variables, "LOCAL_WORLD_SIZE"),
+        pod=_number(variables, "GROUP_RANK"),
+        hostname=hostname,
+        node=variables.get("NODE_NAME") or hostname,
+        records_uri=_records_uri(variables),
+        link_shaping=_link_shaping(variables),
+        cache=cache,
+        checkpoints=Path(variables.get("TOPOLAB_CHECKPOINTS") or cache / "checkpoints"),
+        log_folder=Path(error_file).parent if error_file else None,
+        nccl_log=_nccl_log(variables, hostname),
+        hugging_face_token=variables.get("HF_TOKEN") or None,
+    )
+
+
+def check_places(config: TrainConfig, place: Place) -> None:
+    """Raise a ValueError where torchrun started other processes than the config's topology asks for."""
+    for what, started, planned in (
+        ("ranks (WORLD_SIZE)", place.ranks, config.ranks),
+        ("ranks in this pod (LOCAL_WORLD_SIZE)", place.local_ranks, config.ranks_per_pod),
+    ):
+        if started != planned:
+            raise ValueError(
+                f"torchrun started {started} {what}, the config's topology {config.topology} has {planned}; "
+                f"start {config.pods} x `torchrun --nnodes {config.pods} "
+                f"--nproc-per-node {config.ranks_per_pod}`"
+            )
+
+
+def _number(variables: Mapping[str, str], name: str) -> int:
+    text = variables.get(name)
+    if text is None:
+        raise ValueError(
+            f"environment: {name} is not set; start the trainer with `python -m torch.distributed.run`"
+        )
+    if not text.isdigit():
+        raise ValueError(f"environment: {name} is {text!r}, a number is needed")
+    return int(text)
+
+
+def _records_uri(variables: Mapping[str, str]) -> str:
+    uri = variables.get("TOPOLAB_RECORDS")
+    if not uri:
+        raise ValueError(
+            "environment: TOPOLAB_RECORDS is not set; give the folder for run records, e.g. file:///records"
+        )
+    return uri.rstrip("/")
+
+
+def _link_shaping(variables: Mapping[str, str]) -> LinkShaping:
+    match variables.get("TOPOLAB_LINK_SHAPING"):
+        case None | "" | "undialled":
+            return "undialled"
+        case "shaped":
+            return "shaped"
+        case "unshaped":
+            return "unshaped"
+        case other:
+            words = ", ".join(get_args(LinkShaping))
+            raise ValueError(f"environment: TOPOLAB_LINK_SHAPING is {other!r}, one of {words} is needed")
+
+
+def _nccl_log(variables: Mapping[str, str], hostname: str) -> Path | None:
+    """NCCL_DEBUG_FILE with %h and %p filled in as NCCL does it."""
+    pattern = variables.get("NCCL_DEBUG_FILE")
+    return Path(pattern.replace("%h", hostname).replace("%p", str(os.getpid()))) if pattern else None

@@ -1,0 +1,167 @@
+"""One run from its config to its published record."""
+
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from transformers import TrainingArguments, set_seed
+
+from trainer import ending, publish
+from trainer.checkpoint import StopWish, checkpoints_of, complete_steps, newest_common
+from trainer.config import TrainConfig
+from trainer.counters import connections
+from trainer.cpu_backend import start_gloo
+from trainer.data import Data, load_data
+from trainer.distributed import Place, check_places, read_place
+from trainer.ending import Ending
+from trainer.facts import Stopwatch, gather, gather_facts, own_facts
+from trainer.feed import MicroBatches
+from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
+from trainer.model import make_model
+from trainer.steps import StepWriter
+from trainer.transports import transports
+from trainer.verdict import judge_links
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What is checked and in place before the model is made."""
+
+    config: TrainConfig
+    place: Place
+    watch: Stopwatch
+    started: datetime
+    wish: StopWish
+    arguments: TrainingArguments
+    run_id: str
+    data: Data
+    resumed: Path | None
+
+    @property
+    def folder(self) -> Path:
+        return self.place.cache / "records" / self.run_id
+
+
+def run(config: TrainConfig, import_s: float) -> int:
+    """Train by the config and publish the record; returns the exit code.
+
+    Raises ValueError, before the model is made, for what the user got wrong. What fails later is published
+    as far as it came.
+    """
+    ready = _prepare(config, import_s)
+    writer = StepWriter(publish.steps_file(ready.folder, ready.place.rank))
+    loop = Loop(config, ready.place.rank, ready.wish, writer, lambda: _links_fit(ready))
+    end = Ending(
+        config=config,
+        place=ready.place,
+        folder=ready.folder,
+        started=ready.started,
+        data=ready.data.facts,
+        watch=ready.watch,
+        loop=loop,
+    )
+    try:
+        _train(ready, loop)
+        code = ending.conclude(end)
+    except Exception:
+        # Printed before the rank's log is collected, so that the record says what happened.
+        traceback.print_exc()
+        return ending.salvage(end)
+    dist.barrier()
+    dist.destroy_process_group()
+    return code
+
+
+def _prepare(config: TrainConfig, import_s: float) -> _Ready:
+    started, watch, wish = datetime.now(UTC), Stopwatch(import_s), StopWish()
+    place = read_place()
+    check_places(config, place)
+    wish.listen()
+    if config.recipe.omp_threads is not None:
+        torch.set_num_threads(config.recipe.omp_threads)
+    checkpoints = checkpoints_of(config, place.checkpoints)
+    with watch.part("rendezvous_s"):
+        arguments = _join(config, checkpoints)
+        run_id = _shared_run_id(config, place, started)
+    with watch.part("data_s"):
+        data = _shared_data(config, place)
+    resumed = _newest_checkpoint(config, checkpoints, place.rank) if config.resume else None
+    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed)
+
+
+def _join(config: TrainConfig, checkpoints: Path) -> TrainingArguments:
+    """Start the process group: by TrainingArguments on GPUs, by hand on the CPU."""
+    gpu = torch.cuda.is_available()
+    if gpu != (config.backend == "nccl"):
+        raise ValueError(
+            f"config.backend: {config.backend} on a machine {'with' if gpu else 'without'} a GPU; "
+            "nccl needs one, gloo is for machines without"
+        )
+    arguments = training_arguments(config, checkpoints)
+    if not gpu:
+        start_gloo(TIMEOUT_S)
+    assert arguments.world_size == config.ranks, f"world {arguments.world_size}, planned {config.ranks}"
+    assert dist.get_backend() == config.backend, f"{dist.get_backend()}, planned {config.backend}"
+    return arguments
+
+
+def _shared_run_id(config: TrainConfig, place: Place, started: datetime) -> str:
+    """Rank 0's name for the run, refused where a record of that name exists."""
+    proposed = f"{config.job_name}-{started:%Y%m%dT%H%M%SZ}"
+    if place.rank == 0:
+        publish.refuse_existing(place.records_uri, proposed)
+    return gather(proposed)[0]
+
+
+def _shared_data(config: TrainConfig, place: Place) -> Data:
+    """One rank of a pod fills the cache, then the others read it."""
+    if place.local_rank == 0:
+        data = load_data(config, place.cache, place.hugging_face_token)
+        dist.barrier()
+        return data
+    dist.barrier()
+    return load_data(config, place.cache, place.hugging_face_token)
+
+
+def _newest_checkpoint(config: TrainConfig, folder: Path, rank: int) -> Path | None:
+    """The newest checkpoint that all ranks finished; None begins from step 1."""
+    own = complete_steps(config, folder, rank)
+    everyone = [[int(step) for step in text.split()] for text in gather(" ".join(map(str, own)))]
+    step = newest_common(everyone)
+    if rank == 0:
+        print(f"resume: {'no complete checkpoint' if step is None else f'from step {step}'} in {folder}")
+    return None if step is None else own[step]
+
+
+def _train(ready: _Ready, loop: Loop) -> None:
+    began = time.perf_counter()
+    set_seed(ready.config.seed)
+    model = make_model(ready.config, ready.arguments.device)
+    feed = MicroBatches(ready.config, ready.data.samples, ready.place.rank)
+    trainer = LineTrainer(ready.config, model, ready.arguments, feed, loop)
+    trainer.train(resume_from_checkpoint=None if ready.resumed is None else str(ready.resumed))
+    loop.writer.close()
+    ready.watch.add("model_s", loop.began - began)
+
+
+def _links_fit(ready: _Ready) -> bool:
+    """Whether the run may go on: judged by rank 0 from all ranks' evidence, once all links are in use.
+
+    Links that couldn't be shaped are known to be wrong and judged as such at the end.
+    """
+    config, place = ready.config, ready.place
+    if config.on_wrong_link == "record" or place.link_shaping == "unshaped":
+        return True
+    ranks = gather_facts(own_facts(place, ready.watch.clock(), connections(), ()))
+    logs = dict(enumerate(gather(publish.nccl_text(place))))
+    verdict = judge_links(config, ranks, transports(config, ranks, logs))
+    wrong: Sequence[str] = verdict.reasons if verdict.outcome == "INVALID" else ()
+    if wrong and place.rank == 0:
+        print(f"stopped, because the link is wrong: {'; '.join(wrong)}", file=sys.stderr)
+    return not wrong

@@ -1,0 +1,93 @@
+"""One StepLine an optimizer step, timed from the end of the step before to its own end."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from trainer.feed import MicroBatch
+from trainer.record import Phase, StepLine
+
+
+@dataclass
+class _Open:
+    """What has been counted of the step that is under way."""
+
+    real_tokens: int = 0
+    padded_tokens: int = 0
+    targets: int = 0
+    data_wait_s: float = 0.0
+
+
+class StepWriter:
+    """Times steps and writes their lines.
+
+    A line is held back until its step's checkpoint, if it has one, has been timed too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = path.open("w")
+        self._open = _Open()
+        self._held: StepLine | None = None
+        self._mark = time.perf_counter()
+        self.lines: list[StepLine] = []
+
+    @property
+    def targets(self) -> int:
+        """Target tokens of all ranks in the step that is under way."""
+        return self._open.targets
+
+    def restart(self) -> None:
+        """Begin the next step now: what happened since the last one belongs to no step."""
+        self._mark = time.perf_counter()
+
+    def fed(self, batches: list[MicroBatch], waited_s: float) -> None:
+        """Count the micro-batches that a step was given."""
+        self._open.real_tokens += sum(batch.real_tokens for batch in batches)
+        self._open.padded_tokens += sum(batch.padded_tokens for batch in batches)
+        self._open.targets = batches[0].targets_of_step
+        self._open.data_wait_s += waited_s
+
+    def ended(self, step: int, phase: Phase, loss: float, gradient_norm: float | None) -> float:
+        """Close a step; returns the clock's time at its end."""
+        now = time.perf_counter()
+        self.flush()
+        known = self._open.targets and math.isfinite(loss)
+        norm_known = gradient_norm is not None and math.isfinite(gradient_norm)
+        self._held = StepLine(
+            step=step,
+            phase=phase,
+            seconds=now - self._mark,
+            loss=loss if known else None,
+            gradient_norm=gradient_norm if norm_known else None,
+            real_tokens=self._open.real_tokens,
+            padded_tokens=self._open.padded_tokens,
+            data_wait_s=self._open.data_wait_s,
+            checkpoint_s=0.0,
+            evaluation_s=0.0,  # no config asks for an evaluation
+        )
+        self._open, self._mark = _Open(), now
+        return now
+
+    def saved(self) -> None:
+        """A checkpoint that began when the last step ended is done; its time is in no step."""
+        assert self._held is not None, "a checkpoint follows a step"
+        now = time.perf_counter()
+        self._held = self._held.model_copy(update={"checkpoint_s": now - self._mark})
+        self._mark = now
+
+    def flush(self) -> None:
+        """Write the line that was held back, so that a killed process leaves all its finished steps."""
+        if self._held is None:
+            return
+        self.lines.append(self._held)
+        self._file.write(self._held.model_dump_json() + "\n")
+        self._file.flush()
+        self._held = None
+
+    def close(self) -> None:
+        """Write what is held back and close the file."""
+        self.flush()
+        self._file.close()

@@ -66,9 +66,7 @@ def detected_machine(gpu_names: list[str], memory_mib: int, *, nvlink: bool) -> 
         return CPU
     known = next((g for g in GPUS if gpu_names[0] == g.nvidia_smi_name), None)
     link: IntraNodeLink = "nvlink" if nvlink else "pcie"
-    gpu = replace(
-        known or _unknown_gpu(gpu_names[0], memory_mib), memory_mib=memory_mib, intra_node_link=link
-    )
+    gpu = replace(known or _unknown_gpu(gpu_names[0], memory_mib), memory_mib=memory_mib, intra_node_link=link)
     return Machine(slug=f"{gpu.slug}x{len(gpu_names)}", instance_type=None, gpu=gpu, node_gpus=len(gpu_names))
 
 

@@ -195,9 +195,7 @@ def parse_topology(name: str, detected: Machine | None = None) -> Topology:
     machine = find_machine(match["machine"], detected)
     if machine is None:
         known = ", ".join(m.slug for m in NAMED_MACHINES)
-        raise ValueError(
-            f"{name!r} names no known machine ({match['machine']}); known: {known}{_nearest(name)}"
-        )
+        raise ValueError(f"{name!r} names no known machine ({match['machine']}); known: {known}{_nearest(name)}")
     rate, variants = _variants(name, match["variants"].split("-")[1:])
     link, efa = _link(match["link"])
     topology = Topology(
@@ -266,9 +264,7 @@ def _faults(t: Topology) -> list[str]:
 def _machine_faults(t: Topology) -> list[str]:
     machine, faults = t.machine, []
     if machine.node_gpus and t.gpus_per_pod > machine.node_gpus:
-        faults.append(
-            f"a pod of {t.gpus_per_pod} GPUs doesn't fit {machine.name}, which has {machine.node_gpus}"
-        )
+        faults.append(f"a pod of {t.gpus_per_pod} GPUs doesn't fit {machine.name}, which has {machine.node_gpus}")
     if machine.is_local and machine.node_gpus and t.ranks > machine.node_gpus:
         faults.append(f"{t.ranks} GPUs are asked of {machine.name}, which has {machine.node_gpus}")
     if t.efa_devices_per_pod > machine.efa_devices:

@@ -7,9 +7,7 @@ KUBERNETES = "1.35"
 GPU_AMI_ALIAS = "al2023@v20260724"
 """Dated: `@latest` would replace nodes at each AMI release, in mid-run."""
 STOCK_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023"
-SEED_IMAGE = (
-    "public.ecr.aws/deep-learning-containers/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2-v1.0"
-)
+SEED_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2-v1.0"
 LUSTRE_SERVER = "2.15"
 """FSx defaults to 2.10 for scratch, which a 2.15 client can't mount."""
 
@@ -25,9 +23,7 @@ class Chart:
 
 KARPENTER_CRDS = Chart(name="oci://public.ecr.aws/karpenter/karpenter-crd", version="1.14.1", repository=None)
 KARPENTER = Chart(name="oci://public.ecr.aws/karpenter/karpenter", version="1.14.1", repository=None)
-KUBEFLOW_TRAINER = Chart(
-    name="oci://ghcr.io/kubeflow/charts/kubeflow-trainer", version="2.3.0", repository=None
-)
+KUBEFLOW_TRAINER = Chart(name="oci://ghcr.io/kubeflow/charts/kubeflow-trainer", version="2.3.0", repository=None)
 EFA_DEVICE_PLUGIN = Chart(
     name="aws-efa-k8s-device-plugin", version="v0.5.30", repository="https://aws.github.io/eks-charts"
 )

@@ -29,30 +29,20 @@ def platform_faults(topology: Topology, platform: Platform, region: str | None) 
         yield from _local_faults(platform)
         return
     if platform.zone is None:
-        yield _fault(
-            "platform.zone", None, "is missing; name the availability zone that has the instance type"
-        )
+        yield _fault("platform.zone", None, "is missing; name the availability zone that has the instance type")
     elif region is not None and not platform.zone.startswith(region):
         yield _fault("platform.zone", platform.zone, f"lies outside aws:region {region}; name a zone of it")
     if platform.records.startswith("file:"):
-        yield _fault(
-            "platform.records", platform.records, "pods on EC2 can't write there; use managed or s3://"
-        )
+        yield _fault("platform.records", platform.records, "pods on EC2 can't write there; use managed or s3://")
 
 
 def _not_yet(platform: Platform) -> Iterator[Fault]:
     if platform.shared_with is not None:
-        yield _fault(
-            "platform.sharedWith", platform.shared_with, "sharing a platform isn't built yet; remove the key"
-        )
+        yield _fault("platform.sharedWith", platform.shared_with, "sharing a platform isn't built yet; remove the key")
     if platform.capacity.mode in ("reservation", "capacityBlock"):
-        yield _fault(
-            "platform.capacity.mode", platform.capacity.mode, "isn't built yet; use onDemand or spot"
-        )
+        yield _fault("platform.capacity.mode", platform.capacity.mode, "isn't built yet; use onDemand or spot")
     elif platform.capacity.id is not None or platform.capacity.ends_at is not None:
-        yield _fault(
-            "platform.capacity", platform.capacity.mode, "id and endsAt belong to a reservation; remove them"
-        )
+        yield _fault("platform.capacity", platform.capacity.mode, "id and endsAt belong to a reservation; remove them")
 
 
 def _local_faults(platform: Platform) -> Iterator[Fault]:
@@ -72,9 +62,7 @@ def run_faults(topology: Topology, model: Model, stack: Stack) -> Iterator[Fault
     if run.steps == 0:
         yield _fault("run.steps", 0, "a probe-only run isn't built yet; ask for at least one step")
     elif run.steps <= run.warmup_steps:
-        yield _fault(
-            "run.steps", run.steps, f"leaves no timed step after {run.warmup_steps} warm-up steps; raise it"
-        )
+        yield _fault("run.steps", run.steps, f"leaves no timed step after {run.warmup_steps} warm-up steps; raise it")
     if len(job_name(topology, run)) > JOB_NAME_LIMIT:
         yield _fault(
             "topology",
@@ -100,9 +88,7 @@ def _data_faults(model: Model, stack: Stack) -> Iterator[Fault]:
     if source == "embedded":
         return
     if model.config.tokenizer is None:
-        yield _fault(
-            "run.data.source", source, f"{model.name} knows only the embedded text's tokenizer; use embedded"
-        )
+        yield _fault("run.data.source", source, f"{model.name} knows only the embedded text's tokenizer; use embedded")
     if model.gated_tokenizer and not stack.hf_token:
         yield _fault(
             "hfToken",
@@ -115,9 +101,7 @@ def _data_faults(model: Model, stack: Stack) -> Iterator[Fault]:
 def _checkpoint_faults(topology: Topology, stack: Stack) -> Iterator[Fault]:
     every, fsx = stack.run.checkpoint_every_steps, stack.platform.storage.fsx
     if every is not None and not topology.machine.is_local and fsx == "none":
-        yield _fault(
-            "run.checkpointEverySteps", every, "checkpoints need platform.storage.fsx scratch or persistent"
-        )
+        yield _fault("run.checkpointEverySteps", every, "checkpoints need platform.storage.fsx scratch or persistent")
 
 
 def job_name(topology: Topology, run: Run) -> str:
@@ -170,9 +154,7 @@ def _seed_batch_faults(topology: Topology, run: Run, length: int) -> list[Fault]
     ]
 
 
-def memory_faults(
-    work: Work, model: Model, prediction: MemoryPrediction, host_limit_gib: float
-) -> Iterator[Fault]:
+def memory_faults(work: Work, model: Model, prediction: MemoryPrediction, host_limit_gib: float) -> Iterator[Fault]:
     """A model that doesn't fit the GPUs or the pod's host memory: by how much, and what does fit."""
     limit = prediction.limit_gib
     if limit is not None and not fits(prediction):
@@ -243,8 +225,7 @@ def money_faults(
         yield _fault(
             "platform.ttlMinutes",
             platform.ttl_minutes,
-            f"the run is predicted to take {wall_clock_s.expected / 60:.0f} minutes; raise it or lower "
-            "run.steps",
+            f"the run is predicted to take {wall_clock_s.expected / 60:.0f} minutes; raise it or lower run.steps",
         )
 
 

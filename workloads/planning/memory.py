@@ -26,9 +26,7 @@ def memory(work: Work) -> MemoryPrediction:
     return MemoryPrediction(
         states_gib=states,
         working_gib=working,
-        per_rank_gib=Range(
-            low=states + working.low, expected=states + working.expected, high=states + working.high
-        ),
+        per_rank_gib=Range(low=states + working.low, expected=states + working.expected, high=states + working.high),
         limit_gib=CPU_RANK_LIMIT_GIB if machine.gpu is None else machine.gpu.memory_mib / 1024,
         host_per_pod_gib=_host_gib(a, recipe, machine, ranks).scaled(work.topology.gpus_per_pod),
         explained=Source(
@@ -60,9 +58,7 @@ def _state_bytes(a: Architecture, recipe: RecipeConfig, ranks: int) -> float:
         return 0.0
     if recipe.zero.offload_optimizer:
         return 4.0 * p / ranks  # weights and the gradients on their way out
-    return {1: 4.0 * p + 12.0 * p / ranks, 2: 2.0 * p + 14.0 * p / ranks, 3: 16.0 * p / ranks}[
-        recipe.zero.stage
-    ]
+    return {1: 4.0 * p + 12.0 * p / ranks, 2: 2.0 * p + 14.0 * p / ranks, 3: 16.0 * p / ranks}[recipe.zero.stage]
 
 
 def _working_gib(a: Architecture, recipe: RecipeConfig, machine: Machine, sequence_length: int) -> Range:

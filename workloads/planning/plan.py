@@ -87,9 +87,7 @@ class ArmInput:
     """aws:region; None where no cloud is meant, and then no price is known."""
 
 
-def plan(
-    stack: Stack, *, region: str | None, experiment: str, arm: str, detected: Machine | None = None
-) -> Plan:
+def plan(stack: Stack, *, region: str | None, experiment: str, arm: str, detected: Machine | None = None) -> Plan:
     """The complete plan of one stack, or a SpecError with every fault at once.
 
     `detected` is the machine that the lab found here, for GPUs that the catalogue doesn't name.
@@ -129,9 +127,7 @@ class _Ready:
     """Before each field of a fault, so that a reader knows which arm."""
 
 
-def _check(
-    arm: ArmInput, experiment: str, detected: Machine | None
-) -> tuple[_Ready | None, tuple[Fault, ...]]:
+def _check(arm: ArmInput, experiment: str, detected: Machine | None) -> tuple[_Ready | None, tuple[Fault, ...]]:
     stack, faults = arm.stack, []
     prefix = "" if arm.name == experiment else f"{arm.name}: "
     model = find_model(stack.run.model)
@@ -233,9 +229,7 @@ def _image(topology: Topology, platform: Platform) -> Image:
     return Image(reference=platform.image, mounted=False)
 
 
-def _config(
-    one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, prediction: Prediction
-) -> TrainConfig:
+def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, prediction: Prediction) -> TrainConfig:
     run, topology, machine = one.arm.stack.run, one.topology, one.topology.machine
     return TrainConfig(
         experiment=experiment,
@@ -296,9 +290,7 @@ def _process_variables(config: TrainConfig) -> list[tuple[str, str, str]]:
     ]
     if config.recipe.omp_threads is not None:
         threads = str(config.recipe.omp_threads)
-        result.append(
-            ("OMP_NUM_THREADS", threads, "equal in all arms: torchrun would set 1 for several ranks")
-        )
+        result.append(("OMP_NUM_THREADS", threads, "equal in all arms: torchrun would set 1 for several ranks"))
     if config.data.source == "embedded":
         result.append(("HF_HUB_OFFLINE", "1", "nothing is fetched for the embedded text"))
     return result
@@ -310,8 +302,6 @@ def _late_faults(one: Plan, ready: _Ready) -> tuple[Fault, ...]:
     host_limit = float(one.resources.memory_gib - one.resources.shm_gib)
     faults = [
         *memory_faults(work, ready.model, one.prediction.memory, host_limit),
-        *money_faults(
-            one.platform, one.prediction.cost, one.prediction.wall_clock_s, region=ready.arm.region
-        ),
+        *money_faults(one.platform, one.prediction.cost, one.prediction.wall_clock_s, region=ready.arm.region),
     ]
     return _prefixed(ready.prefix, faults)

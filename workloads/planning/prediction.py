@@ -21,9 +21,7 @@ class Range:
 
     def plus(self, other: "Range") -> "Range":
         """Sum end by end."""
-        return Range(
-            low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high
-        )
+        return Range(low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high)
 
 
 ZERO = Range(low=0.0, expected=0.0, high=0.0)

@@ -100,9 +100,7 @@ def _stage_1(a: Architecture) -> ZeroConfig:
     )
 
 
-def _stage_3(
-    a: Architecture, *, keep: bool, offload: bool = False, offload_parameters: bool = False
-) -> ZeroConfig:
+def _stage_3(a: Architecture, *, keep: bool, offload: bool = False, offload_parameters: bool = False) -> ZeroConfig:
     # Kept: gathered once a micro-batch. Else three billion live elements, and never less than two blocks.
     live = parameters(a) + 1 if keep else max(3_000_000_000, 2 * layer_parameters(a))
     small = parameters(a) < 100_000_000

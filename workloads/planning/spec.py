@@ -43,9 +43,7 @@ def _zone(value: str) -> str:
 def _cidr(value: str) -> str:
     network = IPv4Network(value)
     if not 16 <= network.prefixlen <= 17:
-        raise ValueError(
-            "must be a /16 or /17: EKS spans two zones, and an EFA node takes many addresses of its /20"
-        )
+        raise ValueError("must be a /16 or /17: EKS spans two zones, and an EFA node takes many addresses of its /20")
     return value
 
 
@@ -56,9 +54,7 @@ def _account(value: str) -> str:
 
 
 def _records(value: str) -> str:
-    if value != "managed" and not re.fullmatch(
-        r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///\S+", value
-    ):
+    if value != "managed" and not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///\S+", value):
         raise ValueError("must be `managed`, s3://bucket/prefix or file:///folder (local machines)")
     return value.rstrip("/")
 
@@ -188,9 +184,7 @@ def parse_stack(values: Mapping[str, Any], where: str) -> Stack:
     return _parse(Stack, values, where)
 
 
-def parse_experiment(
-    values: Mapping[str, Any], where: str
-) -> tuple[Experiment, tuple[tuple[str, Stack], ...]]:
+def parse_experiment(values: Mapping[str, Any], where: str) -> tuple[Experiment, tuple[tuple[str, Stack], ...]]:
     """The experiment and, per arm, its name and its patched stack."""
     experiment = _parse(Experiment, values, where)
     names = [a.name for a in experiment.arms]
@@ -248,11 +242,7 @@ def _parse(schema: type[S], values: Mapping[str, Any], where: str) -> S:
 
 def _faults(error: ValidationError, schema: type[Spec]) -> Iterator[Fault]:
     for e in error.errors():
-        path = [
-            str(part)
-            for part in e["loc"]
-            if str(part) not in {"str", "ImageBase", "function-after[_own_image()"}
-        ]
+        path = [str(part) for part in e["loc"] if str(part) not in {"str", "ImageBase", "function-after[_own_image()"}]
         yield Fault(
             field=".".join(path) or "file",
             value=e["input"],

@@ -47,7 +47,5 @@ def _config(text: str, where: str) -> dict[str, Any]:
         raise ValueError(f"{where}: not YAML{place}; mend the file") from error
     config = document.get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict):
-        raise ValueError(
-            f"{where}: no `config:` mapping in it; a stack file holds topolab:topology and others"
-        )
+        raise ValueError(f"{where}: no `config:` mapping in it; a stack file holds topolab:topology and others")
     return config

@@ -72,9 +72,7 @@ def ring_rate_gb_per_s(topology: Topology) -> Range:
 def _expectation(
     link_class: LinkClass, pairs: int, expected: tuple[str, ...], forbidden: tuple[str, ...]
 ) -> LinkExpectation:
-    return LinkExpectation(
-        link_class=link_class, pairs=pairs, expected=expected if pairs else (), forbidden=forbidden
-    )
+    return LinkExpectation(link_class=link_class, pairs=pairs, expected=expected if pairs else (), forbidden=forbidden)
 
 
 def _same_pod(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -189,9 +187,7 @@ def _tcp_rate(topology: Topology, *, same_host: bool) -> Range:
     assert instance is not None
     line = instance.card_zero_gbps / 8
     cap = _flow_cap_gb_per_s(topology)
-    return Range(
-        low=min(0.5 * line, cap.low), expected=min(0.85 * line, cap.expected), high=min(0.95 * line, cap.high)
-    )
+    return Range(low=min(0.5 * line, cap.low), expected=min(0.85 * line, cap.expected), high=min(0.95 * line, cap.high))
 
 
 def _flow_cap_gb_per_s(topology: Topology) -> Range:

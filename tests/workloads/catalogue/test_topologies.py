@@ -90,11 +90,7 @@ def test_whatever_parses_places_all_its_pods(machine, pods, gpus, link, variants
     except ValueError:
         return
     node = topology.machine
-    assert (
-        topology.nodes * topology.pods_per_node
-        >= topology.pods
-        > (topology.nodes - 1) * topology.pods_per_node
-    )
+    assert topology.nodes * topology.pods_per_node >= topology.pods > (topology.nodes - 1) * topology.pods_per_node
     if not node.is_local:
         assert topology.pods_per_node * gpus <= node.node_gpus
         assert topology.pods_per_node * topology.efa_devices_per_pod <= node.efa_devices

@@ -72,18 +72,14 @@ def test_a_step_never_takes_more_than_all_its_parts_one_after_the_other(work):
 
 @given(works())
 def test_state_memory_falls_as_ranks_rise(work):
-    more = replace(
-        work, topology=parse_topology(work.topology.name.replace(f"-{work.topology.pods}x", "-16x"))
-    )
+    more = replace(work, topology=parse_topology(work.topology.name.replace(f"-{work.topology.pods}x", "-16x")))
     assert memory(more).states_gib <= memory(work).states_gib
     assert memory(more).per_rank_gib.expected <= memory(work).per_rank_gib.expected
 
 
 @given(works())
 def test_bytes_rise_with_ranks_but_never_above_the_whole_copies(work):
-    more = replace(
-        work, topology=parse_topology(work.topology.name.replace(f"-{work.topology.pods}x", "-16x"))
-    )
+    more = replace(work, topology=parse_topology(work.topology.name.replace(f"-{work.topology.pods}x", "-16x")))
     assert traffic(work).pod_sent_bytes <= traffic(more).pod_sent_bytes
     ranks = work.topology.ranks
     whole = traffic(work).collective_bytes_per_rank * ranks / (ranks - 1)
@@ -156,8 +152,6 @@ def test_the_link_classes_divide_all_pairs(form, pods):
         for b in range(a):
             pod_a, pod_b = a // topology.gpus_per_pod, b // topology.gpus_per_pod
             node_a, node_b = pod_a // topology.pods_per_node, pod_b // topology.pods_per_node
-            link: LinkClass = (
-                "same-pod" if pod_a == pod_b else "same-node" if node_a == node_b else "other-node"
-            )
+            link: LinkClass = "same-pod" if pod_a == pod_b else "same-node" if node_a == node_b else "other-node"
             counted[link] += 1
     assert pairs == counted

@@ -1,0 +1,51 @@
+# Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
+# already has torch is used with it, and then only what it lacks is fetched.
+.DEFAULT_GOAL := help
+.PHONY: help lab test test-trainer check fix goldens locks bench clean .venv .venv-lab
+
+BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
+	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
+SET_UP = @$(if $(BASE),,echo "no Python 3.11 or 3.12$(if $(PYTHON), at $(PYTHON)); install one of them" >&2; exit 1;) \
+	$(BASE) -m tools.set_up
+LAB_MARKS := torch or browser or lab
+
+help:  ## what can be asked of make
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 16
+
+lab: .venv-lab  ## set up, run the default experiment on this machine, write one report
+	@./topo lab
+
+test: .venv  ## the fast tests: neither torch nor a cloud
+	.venv/bin/python -m pytest -q -m "not ($(LAB_MARKS))"
+
+test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespaces, chromium
+	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis
+	.venv-lab/bin/python -m pytest -q -m "$(LAB_MARKS)"
+
+check: .venv  ## lint, format and types
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+
+fix: .venv  ## what ruff can mend by itself
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+goldens: .venv  ## rewrite the goldens and the snapshot of the surface; read the diff before you commit it
+	.venv/bin/python -m pytest -q --rewrite-goldens -m "not ($(LAB_MARKS))" -k "golden or surface"
+
+locks: .venv  ## resolve the requirements anew
+	$(BASE) -m tools.locks
+
+bench: .venv .venv-lab  ## print the figures that the project promises about itself
+	@.venv/bin/python -m tools.bench
+
+clean:  ## remove the environments, caches and lab records
+	rm -rf .venv .venv-lab build lab-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv:
+	$(SET_UP) program --python "$(PYTHON)"
+
+.venv-lab:
+	$(SET_UP) lab --python "$(PYTHON)"

@@ -1,0 +1,64 @@
+"""What holds for all tests: which environment can run which, and no skip that CI doesn't expect."""
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.skips import is_expected
+
+NEEDS = {
+    "torch": re.compile(r"^pytestmark\s*=.*\bmark\.torch\b", re.MULTILINE),
+    "pulumi": re.compile(r"^(import|from) (pulumi|infra|tests\.pulumi_engine)\b", re.MULTILINE),
+}
+"""Modules that only one of the two environments can import, by a line of theirs."""
+
+_left_out: list[Path] = []
+_unexpected: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-goldens", action="store_true", help="write what is, instead of comparing")
+
+
+@pytest.fixture
+def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
+    """True when goldens are to be written; the test then still compares, with what it wrote."""
+    return bool(request.config.getoption("--rewrite-goldens"))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules that this environment can't even import; the other one runs them."""
+    if collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text()
+    if any(mark.search(text) and importlib.util.find_spec(name) is None for name, mark in NEEDS.items()):
+        _left_out.append(collection_path)
+        return True
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: pytest.TestReport = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if not is_expected(item.nodeid, reason):
+            _unexpected.append(f"{item.nodeid}: {reason}")
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _left_out:
+        here = ", ".join(sorted(path.name for path in _left_out))
+        terminalreporter.write_line(f"left to the other environment (see Makefile): {here}")
+    for line in _unexpected:
+        terminalreporter.write_line(f"UNEXPECTED SKIP {line}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _unexpected and os.environ.get("CI") == "true":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -12,7 +12,7 @@ from pathlib import Path
 from trainer.record import LinkShaping
 from workloads.lab import kernel
 from workloads.lab.capability import Capability, probe
-from workloads.lab.documents import Manifest
+from workloads.lab.documents import Manifest, look_up
 from workloads.lab.events import Event, Finished, LinksCounted, PodExited, PodPrinted, Refused, from_line
 from workloads.lab.links import LinkBytes
 from workloads.lab.log_tail import LogTail
@@ -69,7 +69,7 @@ class ArmOutcome:
     """Which pod failed first and how, with its last lines; None when all ended with 0."""
 
 
-def run_arm(  # noqa: PLR0913, PLR0917 - six values that only the caller has, and the bench
+def run_arm(
     pods: Sequence[Manifest],
     documents: Sequence[Manifest],
     link_rate_bits_per_s: float | None,
@@ -88,6 +88,7 @@ def run_arm(  # noqa: PLR0913, PLR0917 - six values that only the caller has, an
     capability = bench.capability or probe()
     shaping, why = _shaping(capability, link_rate_bits_per_s)
     names = _names(pods)
+    look_up(documents)  # What they lack is said before anything starts, and their folders become the caller's.
     out.mkdir(parents=True, exist_ok=True)
     logs = {name: out / f"{name}.log" for name in names}
     for log in logs.values():

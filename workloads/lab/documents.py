@@ -24,6 +24,8 @@ class References:
 def look_up(documents: Iterable[Manifest]) -> References:
     """Collect ConfigMaps, Secrets and PersistentVolumeClaims; other kinds are no concern of a pod's.
 
+    A volume's folder of type DirectoryOrCreate is made.
+
     Raises ValueError for a claim whose volume isn't among the documents or isn't a folder of this machine.
     """
     by_kind: dict[str, dict[str, Manifest]] = {}
@@ -64,14 +66,17 @@ def _claim(name: str, claim: Manifest, volumes: Mapping[str, Manifest]) -> Path:
     volume = volumes.get(wanted or "") or _bound_to(name, volumes)
     if volume is None:
         raise ValueError(f"PersistentVolumeClaim {name}: its volume {wanted or '(none named)'} isn't rendered")
-    path = (volume["spec"].get("hostPath") or {}).get("path")
-    if path is None:
+    source = volume["spec"].get("hostPath") or {}
+    if "path" not in source:
         kinds = ", ".join(sorted(key for key in volume["spec"] if key in {"csi", "nfs", "local"})) or "its kind"
         raise ValueError(
             f"PersistentVolume {volume['metadata']['name']}: {kinds} can't be mounted on this machine; "
             "a local machine's volume has spec.hostPath"
         )
-    return Path(path)
+    folder = Path(source["path"])
+    if source.get("type") == "DirectoryOrCreate":
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _bound_to(claim: str, volumes: Mapping[str, Manifest]) -> Manifest | None:

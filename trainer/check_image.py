@@ -70,9 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for fault in faults:
         print(f"check: {fault}", file=sys.stderr)
     if not faults:
-        print(
-            f"check: NCCL {found.nccl}, {', '.join(found.libraries) or 'no network plugin needed'}: all there"
-        )
+        print(f"check: NCCL {found.nccl}, {', '.join(found.libraries) or 'no network plugin needed'}: all there")
     return 1 if faults else 0
 
 

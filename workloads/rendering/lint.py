@@ -13,9 +13,7 @@ from workloads.rendering.names import ANCESTOR_LABEL
 CONFIG_MAP_LIMIT_BYTES = 2**20
 """The API server's limit on a ConfigMap's data."""
 
-_RESERVED = frozenset(
-    {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
-)
+_RESERVED = frozenset({"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"})
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}")
 _SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|ACCESS_KEY)$")
 

@@ -95,9 +95,7 @@ def _gpu_nodes(plan: Plan, bindings: Bindings) -> list[Document]:
             placement_group=in_group,
             lustre_client=plan.platform.storage.fsx != "none",
         ),
-        node_pool(
-            instance_type, placement_group=in_group, zone=zone, capacity=plan.capacity, nodes=plan.nodes
-        ),
+        node_pool(instance_type, placement_group=in_group, zone=zone, capacity=plan.capacity, nodes=plan.nodes),
     ]
 
 

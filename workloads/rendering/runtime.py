@@ -135,9 +135,7 @@ def _init(plan: Plan, name: str, command: list[str]) -> Document:
 
 def _wheels_command() -> list[str]:
     """By hash and without resolving, so that every pod of every arm has the same packages."""
-    options = (
-        "--require-hashes --no-deps --no-cache-dir --disable-pip-version-check --root-user-action=ignore"
-    )
+    options = "--require-hashes --no-deps --no-cache-dir --disable-pip-version-check --root-user-action=ignore"
     install = ["python", "-m", "pip", "install", *options.split()]
     return [*install, "--target", SITE_FOLDER, "--requirement", LOCK_PATH]
 

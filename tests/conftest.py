@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,6 @@ _left_out: list[Path] = []
 _unexpected: list[str] = []
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite-goldens", action="store_true", help="write what is, instead of comparing")
-
-
-@pytest.fixture
-def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
-    """True when goldens are to be written; the test then still compares, with what it wrote."""
-    return bool(request.config.getoption("--rewrite-goldens"))
-
-
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out modules that this environment can't even import; the other one runs them."""
     if collection_path.suffix != ".py":
@@ -41,14 +30,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    report: pytest.TestReport = yield
-    if report.skipped and not hasattr(report, "wasxfail"):
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if not hasattr(report, "wasxfail"):
+        _note_skip(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _note_skip(report)
+
+
+def _note_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped:
         reason = str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr)
-        if not is_expected(item.nodeid, reason):
-            _unexpected.append(f"{item.nodeid}: {reason}")
-    return report
+        if not is_expected(report.nodeid, reason):
+            _unexpected.append(f"{report.nodeid}: {reason}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

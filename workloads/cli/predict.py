@@ -20,9 +20,7 @@ from workloads.planning.prediction import Source
 @click.option("--recipe", metavar="NAME", help="auto, best, seed-g6e or seed-p4d.")
 @click.option("--why", is_flag=True, help="Print the formulas and where their constants come from.")
 @as_json
-def command(
-    topologies: tuple[str, ...], model: str | None, recipe: str | None, why: bool, as_json: bool
-) -> None:
+def command(topologies: tuple[str, ...], model: str | None, recipe: str | None, why: bool, as_json: bool) -> None:
     """Say what arms will need, take and cost before anything is made.
 
     TOPOLOGY is a name or a stack file. Figures are the expected value and, in brackets, the range.

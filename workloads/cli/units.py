@@ -18,8 +18,11 @@ def number(value: float) -> str:
     """Three significant digits, thousands grouped."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{round(value, 2 - math.floor(math.log10(abs(value)))):,.{digits}f}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    rounded = round(value, digits)
+    # Rounding may carry into a new place: 9.996 is 10.0.
+    digits = 2 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, digits)}f}"
 
 
 def in_bytes(value: float) -> str:

@@ -1,0 +1,1 @@
+"""What the runs of an experiment show, side by side, with evidence."""

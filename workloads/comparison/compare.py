@@ -53,9 +53,7 @@ class Arm:
     def counted(self) -> tuple[Run, ...]:
         """Runs whose figures are compared: those that are not INVALID and timed a step."""
         return tuple(
-            run
-            for run in self.runs
-            if run.record.verdict.outcome != "INVALID" and run.record.summary.timed_steps
+            run for run in self.runs if run.record.verdict.outcome != "INVALID" and run.record.summary.timed_steps
         )
 
 
@@ -86,7 +84,7 @@ class Comparison:
     typical_step_s: Mapping[str, float]
     """Arm to seconds."""
     ratios: Mapping[str, Interval]
-    """Arm to how many times as long its step takes as the baseline's."""
+    """Arm to how many times as long its step takes as the baseline's; the baseline itself has none."""
     scatter: Spread | None
     allowed: tuple[Difference, ...]
     """Differences that were allowed by name."""
@@ -119,7 +117,7 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
     baseline = _baseline(arms)
     scatter = spread(list(steps.values())) if steps else None
     ratios = (
-        {name: ratio(series, steps[baseline.name], scatter) for name, series in steps.items()}
+        {name: ratio(own, steps[baseline.name], scatter) for name, own in steps.items() if name != baseline.name}
         if baseline and scatter
         else {}
     )
@@ -171,9 +169,7 @@ def step_series(run: Run) -> Series:
 
 def _arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
     names = dict.fromkeys(run.record.config.arm for run in runs)
-    arms = tuple(
-        Arm(name, tuple(run for run in runs if run.record.config.arm == name)) for name in sorted(names)
-    )
+    arms = tuple(Arm(name, tuple(run for run in runs if run.record.config.arm == name)) for name in sorted(names))
     for arm in arms:
         _refuse_mixed(arm)
     return arms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import fsspec  # type: ignore[import-untyped] # it ships no types
+import fsspec
 from fsspec import AbstractFileSystem
 from pydantic import ValidationError
 
@@ -41,8 +41,7 @@ def read_runs(locations: Sequence[str]) -> tuple[Run, ...]:
             known = runs.setdefault(run.record.run_id, run)
             if known.location != run.location:
                 raise ValueError(
-                    f"run id {run.record.run_id} stands in {known.location} and in {run.location}; "
-                    "give one of them"
+                    f"run id {run.record.run_id} stands in {known.location} and in {run.location}; give one of them"
                 )
     return tuple(runs[run_id] for run_id in sorted(runs))
 
@@ -149,17 +148,14 @@ def _read_record(folder: _Folder) -> RunRecord:
         raise ValueError(f"{name}: truncated or not a record ({error}); fetch it again") from error
     if schema != RECORD_SCHEMA:
         raise ValueError(
-            f"{name}: record schema {schema}, this topolab reads schema {RECORD_SCHEMA}; "
-            "use the release that wrote it"
+            f"{name}: record schema {schema}, this topolab reads schema {RECORD_SCHEMA}; use the release that wrote it"
         )
     try:
         return RunRecord.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise ValueError(
-            f"{name}: not a record of schema {RECORD_SCHEMA}: {field}: {first['msg']}"
-        ) from error
+        raise ValueError(f"{name}: not a record of schema {RECORD_SCHEMA}: {field}: {first['msg']}") from error
 
 
 def _refuse_foreign(folder: _Folder, step_files: Mapping[int, str], ranks: int) -> None:
@@ -175,9 +171,7 @@ def _require(folder: _Folder, files: Mapping[int, str], ranks: int, kind: str, s
     for rank in range(ranks):
         if rank not in files:
             name = folder.name(kind, f"rank-{rank:05}{suffix}")
-            raise ValueError(
-                f"{name}: missing, though the record says that the run completed; collect it again"
-            )
+            raise ValueError(f"{name}: missing, though the record says that the run completed; collect it again")
 
 
 def _read_steps(folder: _Folder, name: str) -> tuple[StepLine, ...]:
@@ -187,9 +181,7 @@ def _read_steps(folder: _Folder, name: str) -> tuple[StepLine, ...]:
             line = StepLine.model_validate_json(text)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise ValueError(
-                f"{name}:{number}: truncated or damaged step line ({reason}); collect it again"
-            ) from error
+            raise ValueError(f"{name}:{number}: truncated or damaged step line ({reason}); collect it again") from error
         if lines and line.step <= lines[-1].step:
             raise ValueError(
                 f"{name}:{number}: step {line.step} after step {lines[-1].step}: two runs in one folder; "

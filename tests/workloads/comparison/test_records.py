@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-import fsspec  # type: ignore[import-untyped] # it ships no types
+import fsspec
 import pytest
 
 from tests.record_factory import Made, efa_nodes, one_pod, two_pods, write_run
@@ -60,9 +60,7 @@ class TestBadInput:
     def test_a_missing_step_file_is_named(self, lab: Path) -> None:
         file = lab / "b-1" / "steps" / "rank-00001.jsonl"
         file.unlink()
-        assert refusal(lab) == (
-            f"{file}: missing, though the record says that the run completed; collect it again"
-        )
+        assert refusal(lab) == (f"{file}: missing, though the record says that the run completed; collect it again")
 
     def test_a_missing_nccl_log_is_named(self, tmp_path: Path) -> None:
         place = write_run(efa_nodes(), tmp_path, "p4d")
@@ -78,9 +76,7 @@ class TestBadInput:
     def test_another_schema_is_named_with_the_one_that_can_be_read(self, lab: Path) -> None:
         file = lab / "a-1" / "record.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"record_schema": 2}))
-        assert refusal(lab) == (
-            f"{file}: record schema 2, this topolab reads schema 1; use the release that wrote it"
-        )
+        assert refusal(lab) == (f"{file}: record schema 2, this topolab reads schema 1; use the release that wrote it")
 
     def test_an_unknown_key_is_named(self, lab: Path) -> None:
         file = lab / "a-1" / "record.json"

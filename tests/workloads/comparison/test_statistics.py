@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.comparison.statistics import Series, ratio, spread, typical_step
+from workloads.comparison.statistics import Series, ratio, spread, student_quantile, typical_step
 
 
 def simulated(
     random: np.random.Generator, *, median_s: float, repeats: int, between: float, within: float = 0.01
 ) -> list[Series]:
-    return [
-        median_s * np.exp(random.normal(0, between) + random.normal(0, within, 25)) for _ in range(repeats)
-    ]
+    return [median_s * np.exp(random.normal(0, between) + random.normal(0, within, 25)) for _ in range(repeats)]
 
 
 def test_the_ratio_is_that_of_the_typical_steps() -> None:
@@ -76,6 +74,15 @@ def test_equal_arms_are_not_told_apart() -> None:
     random = np.random.default_rng(13)
     arms = [simulated(random, median_s=1.0, repeats=3, between=0.05) for _ in range(2)]
     assert not ratio(arms[1], arms[0], spread(arms)).tells_apart
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    # Abramowitz and Stegun, table 26.10, column 0.95 two-sided; the last line is the normal's.
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042), (0, 1.960)],
+)
+def test_students_quantiles_are_those_of_the_tables(degrees: int, quantile: float) -> None:
+    assert student_quantile(degrees) == pytest.approx(quantile, abs=0.0006)
 
 
 seconds = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=30).map(np.array)

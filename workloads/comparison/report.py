@@ -1,0 +1,203 @@
+"""One self-contained page (HTML, and Markdown) from run records; the same bytes at each build.
+
+Nothing on it is typed by hand, nothing is fetched, and no time of now stands on it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from workloads.comparison.compare import LOSS_TOLERANCE, Comparison, Vary, compare
+from workloads.comparison.figures import ArmFigures, figures
+from workloads.comparison.headline import headline, other_findings, standing
+from workloads.comparison.plots import Plot, plots
+from workloads.comparison.predicted import Predicted
+from workloads.comparison.records import Run
+from workloads.comparison.sections import (
+    Table,
+    arms_table,
+    bytes_table,
+    clock_table,
+    environment_table,
+    prediction_table,
+    proof_table,
+    runs_table,
+)
+from workloads.comparison.wording import count, share
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page says; `html` and `markdown` only lay it out."""
+
+    title: str
+    headline: str
+    others: tuple[str, ...]
+    standing: str
+    facts: str
+    notices: tuple[str, ...]
+    reasons: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """Arm, outcome and the verdict's reasons."""
+    arms: Table
+    plots: tuple[Plot, ...]
+    tables: tuple[Table, ...]
+    method: tuple[str, ...]
+
+
+def build_report(
+    runs: Sequence[Run],
+    *,
+    vary: Vary | None = None,
+    allow: Collection[str] = (),
+    predictions: Mapping[str, Predicted] | None = None,
+    prices: Mapping[str, float] | None = None,
+) -> Report:
+    """Compare the runs and work out the page.
+
+    `predictions`: by arm. `prices`: machine to USD per hour and node. ValueError where the runs can't be
+    compared (see `compare`).
+    """
+    comparison = compare(runs, vary, allow)
+    arms = figures(comparison, predictions or {}, prices or {})
+    return Report(
+        title=_title(comparison),
+        headline=headline(arms),
+        others=tuple(other_findings(arms)),
+        standing=standing(arms),
+        facts=_facts(comparison),
+        notices=tuple(_notices(comparison)),
+        reasons=tuple((arm.name, arm.outcome, arm.reasons) for arm in arms if arm.reasons),
+        arms=arms_table(arms),
+        plots=plots(comparison, arms),
+        tables=_tables(comparison, arms),
+        method=tuple(_method(comparison)),
+    )
+
+
+def html(report: Report) -> str:
+    """The page, style and plots inside."""
+    style = Markup((_TEMPLATES / "report.css").read_text())
+    return _environment(autoescape=True).get_template("report.html.jinja").render(report=report, style=style)
+
+
+def markdown(report: Report) -> str:
+    """The same sentences and tables, without the plots."""
+    return _environment(autoescape=False).get_template("report.md.jinja").render(report=report)
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["svg"] = Markup
+    environment.filters["code"] = _with_code
+    environment.filters["cell"] = _markdown_cell
+    return environment
+
+
+def _with_code(text: str) -> Markup:
+    """Escaped text in which what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _markdown_cell(text: str) -> str:
+    """Text that can't end its cell, its table or open a tag."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _title(comparison: Comparison) -> str:
+    experiments = dict.fromkeys(arm.config.experiment for arm in comparison.arms)
+    runs = sum(len(arm.runs) for arm in comparison.arms)
+    arms = len(comparison.arms)
+    names = ", ".join(experiments)
+    return f"{names}: {arms} {'arm' if arms == 1 else 'arms'}, {runs} {'run' if runs == 1 else 'runs'}"
+
+
+def _facts(comparison: Comparison) -> str:
+    first = comparison.arms[0].runs[0].record
+    config = first.config
+    return (
+        f"Model {config.model.name} ({count(first.model_parameters)} parameters), data {config.data.source} fed as "
+        f"{config.data.feed}, {count(config.token_slots_per_step)} token slots a step in sequences of "
+        f"{count(config.sequence_length)}, {config.steps} steps of which {config.warmup_steps} are warm-up, "
+        f"seed {config.seed}. What varies: {comparison.vary}. All else that shapes the work is equal "
+        f"(key {comparison.key})."
+    )
+
+
+def _notices(comparison: Comparison) -> list[str]:
+    notices = [f"Allowed difference: {difference}." for difference in comparison.allowed]
+    if comparison.loss_difference is not None and comparison.loss_difference > LOSS_TOLERANCE:
+        notices.append(
+            f"The losses differ by {share(comparison.loss_difference)} on average, more than the "
+            f"{share(LOSS_TOLERANCE)} that is tolerated; this was allowed by name."
+        )
+    if comparison.scatter is not None and not comparison.scatter.degrees_of_freedom and len(comparison.arms) > 1:
+        notices.append(
+            "Each arm ran once, so the intervals hold the scatter of steps within a run only; "
+            "another run may differ by more."
+        )
+    return notices
+
+
+def _tables(comparison: Comparison, arms: Sequence[ArmFigures]) -> tuple[Table, ...]:
+    tables = (
+        proof_table(arms),
+        bytes_table(arms),
+        prediction_table(arms),
+        clock_table(arms),
+        environment_table(comparison),
+        runs_table(comparison),
+    )
+    return tuple(table for table in tables if table.rows)
+
+
+def _method(comparison: Comparison) -> list[str]:
+    baseline = (
+        f"The baseline is {comparison.baseline.name}: the fastest arm that is VALID, or the fastest UNPROVEN "
+        "one where none is. INVALID runs show no ratio."
+        if comparison.baseline
+        else "There is no baseline, because no run counts."
+    )
+    lines = [baseline, *_interval_method(comparison)]
+    if comparison.loss_difference is not None:
+        lines.append(
+            f"Losses over the timed steps differ from the baseline's by at most "
+            f"{share(comparison.loss_difference)} on average; {share(LOSS_TOLERANCE)} is tolerated, since bf16 "
+            "rounds by up to 0.4% and another order of summation rounds differently."
+        )
+    lines.append(
+        "VALID: every link class showed an expected transport and none that is forbidden, on the planned "
+        "number of nodes and devices, all steps are there with equal finite losses, and the counters agree "
+        "with the formula. UNPROVEN: nothing was wrong, but evidence is missing."
+    )
+    return lines
+
+
+def _interval_method(comparison: Comparison) -> list[str]:
+    scatter = comparison.scatter
+    if scatter is None:
+        return []
+    typical = (
+        "An arm's step is the geometric mean of its runs' median steps. Runs are the units, not steps: "
+        "steps of one run share its machine and its neighbours."
+    )
+    if not scatter.degrees_of_freedom:
+        return [typical, "Without repeats the 95% intervals come from a block bootstrap of each run's steps."]
+    return [
+        typical,
+        f"The 95% intervals are Student's t with {scatter.degrees_of_freedom} degrees of freedom on the log "
+        f"scale; runs of one arm scatter by {share(scatter.standard_deviation)}, estimated over all repeats "
+        "and never below the scatter of the steps within the runs (block bootstrap).",
+    ]

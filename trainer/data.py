@@ -136,9 +136,7 @@ def _encode(encoder: Encoder, texts: Iterable[str]) -> Iterator[TokenIds]:
         yield from encoder.encode(some)
 
 
-def _packed(
-    config: TrainConfig, encoder: Encoder, texts: Iterator[TokenIds], needed: int
-) -> tuple[Samples, int]:
+def _packed(config: TrainConfig, encoder: Encoder, texts: Iterator[TokenIds], needed: int) -> tuple[Samples, int]:
     """Texts joined by the boundary and cut in blocks; attention across texts is accepted."""
     length, boundary = config.sequence_length, np.array([encoder.boundary], dtype=np.int32)
     parts: list[TokenIds] = []
@@ -154,9 +152,7 @@ def _packed(
     return Samples(ids, starts, np.full(blocks, length, dtype=np.int64), config.seed), read
 
 
-def _lines(
-    config: TrainConfig, encoder: Encoder, texts: Iterator[TokenIds], needed: int
-) -> tuple[Samples, int]:
+def _lines(config: TrainConfig, encoder: Encoder, texts: Iterator[TokenIds], needed: int) -> tuple[Samples, int]:
     """One line a sample behind the boundary token, cut off at sequence_length; a blank line is one token."""
     boundary = np.array([encoder.boundary], dtype=np.int32)
     parts: list[TokenIds] = []

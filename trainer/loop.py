@@ -102,9 +102,7 @@ class Loop(TrainerCallback):
         if self._config.warmup_steps == 0:
             self._open_window(state, control)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Close the step on all ranks, then decide what follows it."""
         loss, stop = self._agree()
         step, done = state.global_step, state.global_step - self._first_step
@@ -122,14 +120,10 @@ class Loop(TrainerCallback):
             self._open_window(state, control)
         control.should_save = interrupted or self._save_is_due(step)
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """All ranks have saved: say so in the checkpoint."""
         dist.barrier()
-        mark_complete(
-            self._config, Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._rank
-        )
+        mark_complete(self._config, Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._rank)
         self.writer.saved()
 
     def _agree(self) -> tuple[float, bool]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import tokenizers
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from trainer.corpus import embedded_texts
 
@@ -72,9 +72,7 @@ def pretrained_encoder(identifier: str, token: str | None) -> Encoder:
     known = (tokenizer.token_to_id(name) for name in BOUNDARY_TOKENS)
     boundary = next((number for number in known if number is not None), None)
     if boundary is None:
-        raise ValueError(
-            f"model.tokenizer: {identifier} has none of the boundary tokens {', '.join(BOUNDARY_TOKENS)}"
-        )
+        raise ValueError(f"model.tokenizer: {identifier} has none of the boundary tokens {', '.join(BOUNDARY_TOKENS)}")
     return Encoder(tokenizer, boundary)
 
 
@@ -111,6 +109,7 @@ def _train(texts: Sequence[str], vocabulary_size: int) -> Encoder:
     """Byte-level BPE: every text can be encoded, and the training is deterministic."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
         special_tokens=[BOUNDARY],

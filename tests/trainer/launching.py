@@ -152,26 +152,31 @@ class Started:
             for pod in range(pods or known.pods)
         ]
 
-    def wait(self, timeout_s: float = 120) -> Ended:
+    def wait(self, timeout_s: float = 300) -> Ended:
         """The exit code of pod 0, and what all pods printed."""
         outputs = [pod.communicate(timeout=timeout_s)[0] for pod in self._pods]
         return Ended(self._pods[0].returncode, "\n".join(outputs), self.records)
 
     def terminate_rank(self, rank: int, after_step: int) -> None:
         """SIGTERM to one rank, once it has written a step's line."""
-        deadline = time.monotonic() + 100
+        self._signal(rank, after_step, signal.SIGTERM)
+
+    def kill_rank(self, rank: int, after_step: int) -> None:
+        """SIGKILL to one rank, once it has written a step's line."""
+        self._signal(rank, after_step, signal.SIGKILL)
+
+    def _signal(self, rank: int, after_step: int, number: signal.Signals) -> None:
+        deadline = time.monotonic() + 300
         while not self._wrote(rank, after_step):
             assert time.monotonic() < deadline, "the step never came"
             assert all(pod.poll() is None for pod in self._pods), "the run ended early"
             time.sleep(0.01)
-        os.kill(self._process_of(rank), signal.SIGTERM)
+        os.kill(self._process_of(rank), number)
 
     def _wrote(self, rank: int, step: int) -> bool:
         files = list(Path(self._environment["TOPOLAB_CACHE"]).glob(f"records/*/steps/rank-{rank:05d}.jsonl"))
         newest = max(files, key=lambda f: f.stat().st_mtime, default=None)
-        return newest is not None and any(
-            json.loads(line)["step"] >= step for line in newest.read_text().splitlines()
-        )
+        return newest is not None and any(json.loads(line)["step"] >= step for line in newest.read_text().splitlines())
 
     def _process_of(self, rank: int) -> int:
         for process in Path("/proc").glob("[0-9]*"):

@@ -1,0 +1,73 @@
+"""The place of a process, read from what torchrun and the plan's pod set."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.launching import tiny_config
+from trainer.distributed import check_places, read_place
+
+TORCHRUN = {
+    "RANK": "3",
+    "WORLD_SIZE": "4",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "GROUP_RANK": "1",
+    "TOPOLAB_RECORDS": "s3://bucket/records/",
+}
+
+
+def test_a_place_is_read_from_the_environment() -> None:
+    place = read_place(
+        TORCHRUN
+        | {
+            "NODE_NAME": "ip-10-0-1-2",
+            "TOPOLAB_CACHE": "/cache",
+            "TOPOLAB_LINK_SHAPING": "shaped",
+            "TORCHELASTIC_ERROR_FILE": "/logs/x/attempt_0/1/error.json",
+            "HF_TOKEN": "hf_secret",
+        }
+    )
+    assert (place.rank, place.ranks, place.local_rank, place.local_ranks, place.pod) == (3, 4, 1, 2, 1)
+    assert (place.node, place.records_uri, place.link_shaping) == ("ip-10-0-1-2", "s3://bucket/records", "shaped")
+    assert (place.cache, place.checkpoints) == (Path("/cache"), Path("/cache/checkpoints"))
+    assert place.log_folder == Path("/logs/x/attempt_0/1")
+    assert place.hugging_face_token == "hf_secret"
+
+
+def test_what_is_absent_has_a_stated_default() -> None:
+    place = read_place(TORCHRUN)
+    assert place.node == place.hostname
+    assert place.link_shaping == "undialled"
+    assert (place.log_folder, place.nccl_log, place.hugging_face_token) == (None, None, None)
+
+
+def test_nccl_s_own_pattern_is_filled_in_as_nccl_does_it() -> None:
+    place = read_place(TORCHRUN | {"NCCL_DEBUG_FILE": "/logs/nccl.%h.%p"})
+    assert place.nccl_log is not None
+    assert place.nccl_log.name.startswith(f"nccl.{place.hostname}.")
+    assert place.nccl_log.name.rpartition(".")[2].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"RANK": None}, "RANK is not set; start the trainer with `python -m torch.distributed.run`"),
+        ({"WORLD_SIZE": "many"}, "WORLD_SIZE is 'many', a number is needed"),
+        ({"TOPOLAB_RECORDS": None}, "TOPOLAB_RECORDS is not set"),
+        ({"TOPOLAB_LINK_SHAPING": "fast"}, "TOPOLAB_LINK_SHAPING is 'fast', one of shaped, unshaped, undialled"),
+    ],
+)
+def test_a_missing_or_wrong_variable_is_named(changes: dict[str, str | None], sentence: str) -> None:
+    variables = {name: value for name, value in (TORCHRUN | changes).items() if value is not None}
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read_place(variables)
+
+
+def test_other_processes_than_the_topology_has_are_refused() -> None:
+    place = read_place(TORCHRUN)
+    check_places(tiny_config(pods=2, ranks_per_pod=2), place)
+    with pytest.raises(ValueError, match=r"started 4 ranks \(WORLD_SIZE\), the config's topology cpu-1x2-local has 2"):
+        check_places(tiny_config(), place)
+    with pytest.raises(ValueError, match=r"started 2 ranks in this pod \(LOCAL_WORLD_SIZE\), .* has 4"):
+        check_places(tiny_config(pods=1, ranks_per_pod=4), place)

@@ -52,7 +52,7 @@ def judge_links(config: TrainConfig, ranks: Sequence[RankFacts], transports: Seq
     return findings.verdict()
 
 
-def judge(  # noqa: PLR0913, PLR0917 - a record, field by field: the trainer has them before a record exists
+def judge(
     config: TrainConfig,
     status: Status,
     link_shaping: LinkShaping,
@@ -65,7 +65,7 @@ def judge(  # noqa: PLR0913, PLR0917 - a record, field by field: the trainer has
     _judge_status(config, status, steps_by_rank, findings)
     _judge_places(config, ranks, findings)
     _judge_steps(config, steps_by_rank, findings)
-    _judge_losses(steps_by_rank, findings)
+    _judge_losses(config, steps_by_rank, findings)
     link_findings = _Findings()
     _judge_devices(config, ranks, transports, link_findings)
     _judge_transports(config, transports, link_findings)
@@ -122,8 +122,7 @@ def _judge_places(config: TrainConfig, ranks: Sequence[RankFacts], findings: _Fi
     nodes = sorted({facts.node for facts in ranks})
     if len(nodes) != config.expectations.nodes:
         findings.wrong.append(
-            f"the pods ran on {len(nodes)} nodes ({', '.join(nodes)}), "
-            f"the plan says {config.expectations.nodes}"
+            f"the pods ran on {len(nodes)} nodes ({', '.join(nodes)}), the plan says {config.expectations.nodes}"
         )
     _judge_pairs(config, ranks, findings)
 
@@ -153,9 +152,7 @@ def _judge_devices(
     used = {number for each in transports if (number := _efa_number(each)) is not None}
     beyond = sorted(number for number in used if number >= asked)
     if beyond:
-        findings.wrong.append(
-            f"NCCL used EFA device number {beyond[-1]}, counted from 0; each pod asked for {asked}"
-        )
+        findings.wrong.append(f"NCCL used EFA device number {beyond[-1]}, counted from 0; each pod asked for {asked}")
 
 
 def _efa_number(transport: Transport) -> int | None:
@@ -192,13 +189,10 @@ def _judge_link(link: LinkExpectation, seen: Sequence[Transport], findings: _Fin
     forbidden = [each for each in seen if each.transport in link.forbidden]
     if forbidden:
         findings.wrong.append(
-            f"{link.link_class}: {_shown(forbidden)}, which the plan forbids; "
-            f"{' or '.join(link.expected)} is expected"
+            f"{link.link_class}: {_shown(forbidden)}, which the plan forbids; {' or '.join(link.expected)} is expected"
         )
     elif not any(each.transport in link.expected for each in seen):
-        findings.wrong.append(
-            f"{link.link_class}: {_shown(seen)} where {' or '.join(link.expected)} is expected"
-        )
+        findings.wrong.append(f"{link.link_class}: {_shown(seen)} where {' or '.join(link.expected)} is expected")
 
 
 def _shown(seen: Sequence[Transport]) -> str:
@@ -211,9 +205,7 @@ def _shown(seen: Sequence[Transport]) -> str:
     )
 
 
-def _judge_steps(
-    config: TrainConfig, steps_by_rank: Mapping[int, Sequence[StepLine]], findings: _Findings
-) -> None:
+def _judge_steps(config: TrainConfig, steps_by_rank: Mapping[int, Sequence[StepLine]], findings: _Findings) -> None:
     """A run that resumed begins after its checkpoint, on every rank after the same one."""
     firsts = {lines[0].step for lines in steps_by_rank.values() if lines}
     first = min(firsts, default=1) if config.resume else 1
@@ -226,33 +218,33 @@ def _judge_steps(
                 f"steps {first} to {config.steps} are due"
             )
     if all(line.phase != "timed" for lines in steps_by_rank.values() for line in lines):
-        findings.missing.append(
-            f"no step is timed: {config.warmup_steps} of {config.steps} steps are warm-up"
-        )
+        findings.missing.append(f"no step is timed: {config.warmup_steps} of {config.steps} steps are warm-up")
 
 
 def _span(steps: Sequence[int]) -> str:
     return f"{steps[0]} to {steps[-1]}" if steps else "none"
 
 
-def _judge_losses(steps_by_rank: Mapping[int, Sequence[StepLine]], findings: _Findings) -> None:
+def _judge_losses(config: TrainConfig, steps_by_rank: Mapping[int, Sequence[StepLine]], findings: _Findings) -> None:
     by_step: dict[int, dict[int, StepLine]] = defaultdict(dict)
     for rank, lines in steps_by_rank.items():
         for line in lines:
             by_step[line.step][rank] = line
     for step, lines_of_step in sorted(by_step.items()):
-        fault = _loss_fault(lines_of_step)
+        fault = _loss_fault(lines_of_step, config.sequences_per_step)
         if fault:
+            # Later steps usually repeat the first fault.
             findings.wrong.append(f"step {step}: {fault}")
             return
 
 
-def _loss_fault(lines: Mapping[int, StepLine]) -> str | None:
-    """The first thing that is wrong with one step's losses; later steps usually repeat it."""
+def _loss_fault(lines: Mapping[int, StepLine], sequences: int) -> str | None:
+    """What is wrong with one step's losses. The first token of each sequence is no target, so a step of
+    blank lines has tokens and no loss."""
     tokens = sum(line.real_tokens for line in lines.values())
     losses = {rank: line.loss for rank, line in lines.items()}
     for rank, loss in losses.items():
-        if loss is None and tokens:
+        if loss is None and tokens > sequences:
             return f"rank {rank} has no finite loss though {tokens} real tokens were trained"
         if loss is not None and not math.isfinite(loss):
             return f"the loss of rank {rank} is {loss}"
@@ -317,9 +309,7 @@ def _sent_bytes(kind: Literal["interface", "efa"], first: CounterSample, last: C
     return sum(after[name] - before[name] for name in names) if names else None
 
 
-def _judge_bytes(
-    expected: ExpectedBytes, pod: int, window: Sequence[CounterSample], findings: _Findings
-) -> None:
+def _judge_bytes(expected: ExpectedBytes, pod: int, window: Sequence[CounterSample], findings: _Findings) -> None:
     by_stretch = [_sent_bytes(expected.counter, first, last) for first, last in _stretches(window)]
     known = [sent for sent in by_stretch if sent is not None]
     if len(known) < len(by_stretch):
@@ -337,9 +327,7 @@ def _judge_bytes(
         )
 
 
-def _judge_rate(
-    rate_bits_per_s: float, pod: int, window: Sequence[CounterSample], findings: _Findings
-) -> None:
+def _judge_rate(rate_bits_per_s: float, pod: int, window: Sequence[CounterSample], findings: _Findings) -> None:
     """A dialled link can't be outrun: if it was, it wasn't dialled."""
     for first, last in _stretches(window):
         sent, seconds = _sent_bytes("interface", first, last) or 0, last.unix_s - first.unix_s

@@ -85,9 +85,7 @@ class TestTransports:
         ranks = [
             facts.model_copy(
                 update={
-                    "connections": (
-                        Connection(local_address=ends[facts.rank], remote_address=ends[1 - facts.rank]),
-                    )
+                    "connections": (Connection(local_address=ends[facts.rank], remote_address=ends[1 - facts.rank]),)
                 }
             )
             for facts in facts_of(made)
@@ -224,11 +222,10 @@ class TestSteps:
         steps[1][4] = steps[1][4].model_copy(update={"loss": loss})
         assert only_reason(judged(made, steps=steps), "INVALID") == sentence
 
-    def test_a_step_without_real_tokens_needs_no_loss(self) -> None:
-        made = two_pods(real_share=0.0)
+    def test_a_step_of_blank_lines_has_a_token_a_sequence_and_needs_no_loss(self) -> None:
+        made = two_pods(real_share=1 / 128)
         steps = {
-            rank: [line.model_copy(update={"loss": None}) for line in lines]
-            for rank, lines in steps_of(made).items()
+            rank: [line.model_copy(update={"loss": None}) for line in lines] for rank, lines in steps_of(made).items()
         }
         assert judged(made, steps=steps).outcome == "VALID"
 
@@ -276,8 +273,7 @@ class TestBytes:
         verdict = judged(made, ranks=ranks)
         assert verdict.outcome == "UNPROVEN"
         assert verdict.reasons[0] == (
-            f"pod 0 sampled its byte counters {samples} times; "
-            "a sample at both ends of each measured stretch is due"
+            f"pod 0 sampled its byte counters {samples} times; a sample at both ends of each measured stretch is due"
         )
 
     def test_a_counter_that_vanished_is_unproven(self) -> None:
@@ -321,9 +317,7 @@ class TestBytes:
 class TestDialledLinks:
     def test_a_named_rate_that_could_not_be_set_is_unproven(self) -> None:
         reason = only_reason(judged(two_pods(link_shaping="unshaped")), "UNPROVEN")
-        assert reason == (
-            "the topology names a link of 50 Mbit/s, and this machine could not set it (link `unshaped`)"
-        )
+        assert reason == ("the topology names a link of 50 Mbit/s, and this machine could not set it (link `unshaped`)")
 
     def test_what_an_unshaped_machines_links_show_proves_nothing_either_way(self) -> None:
         verdict = judged(two_pods(link_shaping="unshaped", sent_per_step=0.0))

@@ -14,8 +14,7 @@ def headline(arms: Sequence[ArmFigures]) -> str:
         return "No run counts, so no step time and no ratio is shown: see the reasons below."
     if len(counted) == 1:
         return f"{_subject(baseline, arms)} each optimizer step takes {seconds(baseline.step_s)}."
-    slowest = max(counted, key=lambda arm: arm.step_s or 0.0)
-    return _against(slowest, baseline, arms)
+    return _against(_slowest(counted), baseline, arms)
 
 
 def other_findings(arms: Sequence[ArmFigures]) -> list[str]:
@@ -24,7 +23,7 @@ def other_findings(arms: Sequence[ArmFigures]) -> list[str]:
     baseline = next((arm for arm in counted if arm.is_baseline), None)
     if baseline is None or len(counted) < 3:
         return []
-    slowest = max(counted, key=lambda arm: arm.step_s or 0.0)
+    slowest = _slowest(counted)
     return [
         f"{_subject(arm, arms)} it takes {times(arm.ratio)} as long [95% CI {bounds(arm.ratio)}{_doubt(arm)}]."
         for arm in counted
@@ -70,6 +69,11 @@ def _explanation(arm: ArmFigures, baseline: ArmFigures) -> str:
 def _communication(arm: ArmFigures) -> float:
     assert arm.predicted is not None
     return sum(value for name, value in arm.predicted.parts_s.items() if "communication" in name)
+
+
+def _slowest(counted: Sequence[ArmFigures]) -> ArmFigures:
+    others = [arm for arm in counted if not arm.is_baseline]
+    return max(others, key=lambda arm: arm.step_s or 0.0)
 
 
 def _doubt(arm: ArmFigures) -> str:

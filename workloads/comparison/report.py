@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from workloads.comparison.compare import LOSS_TOLERANCE, Comparison, Vary, compare
 from workloads.comparison.figures import ArmFigures, figures
 from workloads.comparison.headline import headline, other_findings, standing
-from workloads.comparison.plots import Plot, plots
+from workloads.comparison.plots import plots
 from workloads.comparison.predicted import Predicted
 from workloads.comparison.records import Run
 from workloads.comparison.sections import (
@@ -34,7 +34,10 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page says; `html` and `markdown` only lay it out."""
+    """All that the page says; `html` and `markdown` lay it out, and `html` draws the plots."""
+
+    comparison: Comparison
+    figures: tuple[ArmFigures, ...]
 
     title: str
     headline: str
@@ -45,7 +48,6 @@ class Report:
     reasons: tuple[tuple[str, str, tuple[str, ...]], ...]
     """Arm, outcome and the verdict's reasons."""
     arms: Table
-    plots: tuple[Plot, ...]
     tables: tuple[Table, ...]
     method: tuple[str, ...]
 
@@ -66,6 +68,8 @@ def build_report(
     comparison = compare(runs, vary, allow)
     arms = figures(comparison, predictions or {}, prices or {})
     return Report(
+        comparison=comparison,
+        figures=arms,
         title=_title(comparison),
         headline=headline(arms),
         others=tuple(other_findings(arms)),
@@ -74,7 +78,6 @@ def build_report(
         notices=tuple(_notices(comparison)),
         reasons=tuple((arm.name, arm.outcome, arm.reasons) for arm in arms if arm.reasons),
         arms=arms_table(arms),
-        plots=plots(comparison, arms),
         tables=_tables(comparison, arms),
         method=tuple(_method(comparison)),
     )
@@ -83,7 +86,8 @@ def build_report(
 def html(report: Report) -> str:
     """The page, style and plots inside."""
     style = Markup((_TEMPLATES / "report.css").read_text())
-    return _environment(autoescape=True).get_template("report.html.jinja").render(report=report, style=style)
+    template = _environment(autoescape=True).get_template("report.html.jinja")
+    return template.render(report=report, style=style, plots=plots(report.comparison, report.figures))
 
 
 def markdown(report: Report) -> str:

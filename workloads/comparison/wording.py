@@ -10,10 +10,8 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` to so many significant digits, without an exponent, thousands separated."""
     if value == 0:
         return "0"
-    decimals = max(0, digits - len(f"{abs(value):.0f}".lstrip("0")))
-    if abs(value) < 1:
-        decimals = max(digits, digits - 1 - _exponent(value))
-    return f"{value:,.{decimals}f}"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def seconds(value: float | None) -> str:
@@ -77,7 +75,3 @@ def bounds(interval: Interval | None) -> str:
     if interval is None:
         return NOTHING
     return f"{significant(interval.low)}{NOTHING}{significant(interval.high)}"
-
-
-def _exponent(value: float) -> int:
-    return int(f"{value:e}".partition("e")[2])

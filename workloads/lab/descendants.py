@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def end_descendants() -> None:
-    """Kill children, their children and so on until none is left; zombies are for the caller to reap.
+    """Kill children, their children and so on until none runs; the ended are left for `reap_all`.
 
     Repeated, because a process may be born between the look and the kill.
     """
@@ -16,6 +16,13 @@ def end_descendants() -> None:
         for pid in living:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def reap_all() -> None:
+    """Collect every child that ended or is about to; for the last act of a process."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def descendants(root: int) -> list[int]:

@@ -93,7 +93,8 @@ def rewrite(text: str, paths: Mapping[str, str], stay: tuple[str, ...] = ()) -> 
     def moved(found: re.Match[str]) -> str:
         slashes = len(found[0]) - len(found[0].lstrip("/")) - 1
         path = found[0][slashes:]
-        if any(_within(path, folder) for folder in stay):
+        # Two slashes begin the host of a URL, three its path (RFC 3986).
+        if slashes == 1 or any(_within(path, folder) for folder in stay):
             return found[0]
         for old in sorted(paths, key=len, reverse=True):
             if _within(path, old):

@@ -91,7 +91,7 @@ def refuse_unknown(mapping: Mapping[str, Any], known: frozenset[str], where: str
     """Raise ValueError naming a key that isn't known, unless it holds nothing."""
     for key in sorted(mapping.keys() - known):
         if mapping[key] not in (None, {}, [], ()):
-            raise ValueError(f"{where}.{key}: the sandbox doesn't know this field; remove it or teach the sandbox")
+            raise ValueError(f"{where}.{key}: the sandbox doesn't know this field; remove it")
 
 
 def gpus_asked(container: Manifest) -> int:

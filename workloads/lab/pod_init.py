@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workloads.lab import kernel
-from workloads.lab.descendants import end_descendants
+from workloads.lab.descendants import end_descendants, reap_all
 from workloads.lab.pod_program import Container, PodProgram, PodResult
 from workloads.lab.pod_root import enter_root
 from workloads.lab.watch import SignalWatch
@@ -40,6 +40,7 @@ def main(report: int) -> int:
             kernel.adopt_orphans()
             result = _run(program, watch)
             end_descendants()
+            reap_all()
             return _tell(report, result)
         return _run_inside(program, watch, report)
 

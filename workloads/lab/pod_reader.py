@@ -89,7 +89,7 @@ def _volume(volume: Manifest, surroundings: Surroundings, pod: str) -> Volume:
         return _claim(name, source, surroundings, where)
     if kind == "hostPath":
         return _host_path(name, source, where)
-    raise ValueError(f"{where}: {kind} isn't a volume that the sandbox knows; remove it or teach the sandbox")
+    raise ValueError(f"{where}: {kind} isn't a volume that the sandbox knows; remove it")
 
 
 def _empty_dir(name: str, source: Manifest, where: str) -> Volume:

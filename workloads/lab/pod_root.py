@@ -151,9 +151,9 @@ def _entries(folder: Path) -> list[str]:
         return []
 
 
-def _bind(source: Path, target: Path, *, needed: bool = False) -> None:
+def _bind(source: Path, target: Path, *, needed: bool = False, owner: tuple[int, int] | None = None) -> None:
     """`source` at `target`, with all that is mounted below it (a part alone may not be shown by a user)."""
-    _make_point(target, is_file=not source.is_dir())
+    _make_point(target, is_file=not source.is_dir(), owner=owner)
     try:
         kernel.mount(str(source), str(target), None, kernel.MS_BIND | kernel.MS_REC)
     except OSError as error:
@@ -162,14 +162,12 @@ def _bind(source: Path, target: Path, *, needed: bool = False) -> None:
         print(f"sandbox: {source} isn't visible in this pod ({error.strerror})", file=sys.stderr)
 
 
-def _make_point(path: Path, *, is_file: bool) -> None:
-    if path.exists():
-        return
-    if is_file:
-        path.parent.mkdir(parents=True, exist_ok=True)
+def _make_point(path: Path, *, is_file: bool, owner: tuple[int, int] | None = None) -> None:
+    missing = [folder for folder in path.parents if not folder.exists()]
+    for folder in reversed(missing if is_file or path.exists() else [path, *missing]):
+        make_folder(folder, 0o755, owner)
+    if is_file and not path.exists():
         path.touch()
-    else:
-        path.mkdir(parents=True, exist_ok=True)
 
 
 def _make_read_only(root: Path) -> None:
@@ -234,10 +232,10 @@ def _show(root: Path, program: PodProgram) -> None:
     for path in program.visible:
         if Path(path).parts[1] in _OWN:
             target = root / path.lstrip("/")
-            _bind(Path(path), target, needed=True)
+            _bind(Path(path), target, needed=True, owner=program.run_as)
             _remount_read_only(str(target), _options(target))
     for path in program.shared:
-        _bind(Path(path), root / str(_host_path(path)).lstrip("/"), needed=True)
+        _bind(Path(path), root / str(_host_path(path)).lstrip("/"), needed=True, owner=program.run_as)
 
 
 def _write_texts(root: Path, texts: dict[str, str]) -> None:
@@ -252,12 +250,12 @@ def _write_texts(root: Path, texts: dict[str, str]) -> None:
 def _mount_volumes(root: Path, program: PodProgram) -> None:
     places = {volume.name: _volume_place(root, program, volume) for volume in program.volumes}
     for mount in program.mounts:
-        _mount_volume(root, mount, places[mount.volume])
+        _mount_volume(root, mount, places[mount.volume], program.run_as)
 
 
-def _mount_volume(root: Path, mount: VolumeMount, place: Path) -> None:
+def _mount_volume(root: Path, mount: VolumeMount, place: Path, owner: tuple[int, int] | None) -> None:
     target = root / str(_host_path(mount.path)).lstrip("/")
-    _bind(place, target, needed=True)
+    _bind(place, target, needed=True, owner=owner)
     if mount.read_only:
         _remount_read_only(str(target), _options(target))
 

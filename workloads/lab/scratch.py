@@ -80,13 +80,13 @@ def _claim(home: Path) -> Path:
 
 
 def _owned(folder: Path) -> bool:
-    if folder.name.startswith("."):
-        return start_time(int(folder.name[1:].split("-")[0])) is not None
     try:
+        if folder.name.startswith("."):
+            return start_time(int(folder.name[1:].split("-")[0])) is not None
         pid, started = (folder / _OWNER).read_text().strip().split(" ", 1)
+        return start_time(int(pid)) == started
     except (OSError, ValueError):
         return False
-    return start_time(int(pid)) == started
 
 
 def _remove(folder: Path) -> None:

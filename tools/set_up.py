@@ -33,6 +33,7 @@ class Environment:
     folder: Path
     requirements: Path
     lock: Path
+    needs_torch: bool
 
     @property
     def python(self) -> str:
@@ -45,11 +46,13 @@ ENVIRONMENTS = {
         folder=ROOT / ".venv",
         requirements=ROOT / "requirements-dev.txt",
         lock=ROOT / "requirements-dev.lock",
+        needs_torch=False,
     ),
     "lab": Environment(
         folder=ROOT / ".venv-lab",
         requirements=ROOT / "requirements-lab.txt",
         lock=ROOT / "requirements-lab.lock",
+        needs_torch=True,
     ),
 }
 
@@ -76,15 +79,14 @@ def make(environment: Environment, python: str, also: list[str]) -> None:
     stamp = _read_stamp(environment)
     if {**stamp, "also": ""} != wanted:
         stamp = {}
-        has_torch = environment is ENVIRONMENTS["lab"] and "torch" in installed(python)
-        (_overlay if has_torch else _install)(environment, python)
+        has_torch = environment.needs_torch and "torch" in installed(python)
+        make_here = _overlay if has_torch else _install
+        make_here(environment, python)
         (environment.folder / STAMP).write_text(json.dumps(wanted))
     dev_lock = ENVIRONMENTS["program"].lock
     tools = hashlib.sha256(dev_lock.read_bytes() + " ".join(also).encode()).hexdigest()
     if also and stamp.get("also") != tools:
-        _add(
-            environment, python, lacking(installed(environment.python), also, read_lock(dev_lock.read_text()))
-        )
+        _add(environment, python, lacking(installed(environment.python), also, read_lock(dev_lock.read_text())))
         (environment.folder / STAMP).write_text(json.dumps({**wanted, "also": tools}))
 
 
@@ -173,9 +175,7 @@ def _add(environment: Environment, python: str, pins: list[Pin]) -> None:
 
 def _run(command: list[str]) -> None:
     if subprocess.run(command, check=False).returncode:
-        raise ValueError(
-            f"`{' '.join(command[:3])}` failed (see above); packages come from the network: is it there?"
-        )
+        raise ValueError(f"`{' '.join(command[:3])}` failed (see above); packages come from the network: is it there?")
 
 
 def _say(sentence: str) -> None:

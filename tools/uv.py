@@ -1,6 +1,5 @@
 """Find uv, or fetch it with whatever this Python has: a virtual environment with pip, or pip alone."""
 
-import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,24 +18,19 @@ def find_uv(python: str) -> str:
 
 def _fetch(python: str) -> str:
     # Debian splits ensurepip and pip off Python, each into a package of its own: one of them is enough.
-    if _runs([python, "-c", "import ensurepip, venv"]):
-        commands = [[python, "-m", "venv", str(_PRIVATE)], [str(_PRIVATE / "bin" / "python"), "-m", "pip"]]
-        target: list[str] = []
-    elif importlib.util.find_spec("pip") is not None:
+    install = ["install", "--quiet", "--disable-pip-version-check", "--upgrade"]
+    if _runs([python, "-m", "venv", "--clear", str(_PRIVATE)]):
+        command = [str(_PRIVATE / "bin" / "python"), "-m", "pip", *install, "uv"]
+    elif _runs([python, "-m", "pip", "--version"]):
         # --target leaves the system's own packages alone, so it is allowed where Debian guards them.
-        commands, target = [[python, "-m", "pip"]], ["--target", str(_PRIVATE)]
+        command = [python, "-m", "pip", *install, "--target", str(_PRIVATE), "uv"]
     else:
         raise ValueError(
             f"{python} has neither pip nor ensurepip, so uv can't be fetched; install uv, or your "
             "distribution's python3-venv, and run this again"
         )
-    *before, pip = commands
-    install = [*pip, "install", "--quiet", "--disable-pip-version-check", "--upgrade", *target, "uv"]
-    for command in (*before, install):
-        if subprocess.run(command, check=False).returncode:
-            raise ValueError(
-                "uv could not be fetched (see above); give the network or install uv, and run this again"
-            )
+    if subprocess.run(command, check=False).returncode:
+        raise ValueError("uv could not be fetched (see above); give the network or install uv, and run this again")
     return str(_PRIVATE / "bin" / "uv")
 
 

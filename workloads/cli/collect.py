@@ -13,7 +13,7 @@ import click
 import fsspec
 from fsspec import AbstractFileSystem
 
-RECORDS_OUTPUT = "recordsUri"
+RECORDS_OUTPUT = "records"
 """The stack output that names where its runs publish."""
 
 
@@ -28,7 +28,7 @@ class RemoteRun:
 
 @click.command("collect")
 @click.argument("source", metavar="(STACK | URI)")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, metavar="DIR")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("records"), show_default=True, metavar="DIR")
 def command(source: str, out: Path) -> None:
     """Fetch run records from a stack's bucket or a URI.
 

@@ -11,7 +11,7 @@ from workloads.cli.collect import records_uri
 
 
 @pytest.fixture
-def bucket(tmp_path) -> Path:
+def bucket(tmp_path: Path) -> Path:
     folder = tmp_path / "bucket"
     write_run(one_pod(), folder / "stack", "run-a")
     write_run(two_pods(), folder / "stack", "run-b")
@@ -91,7 +91,7 @@ def fake_pulumi(folder: Path, script: str) -> None:
 
 
 def test_a_stack_is_asked_where_its_records_are(topo, bucket, tmp_path, monkeypatch):
-    fake_pulumi(tmp_path / "bin", f'[ "$*" = "stack output recordsUri --stack dev" ] && echo file://{bucket}')
+    fake_pulumi(tmp_path / "bin", f'[ "$*" = "stack output records --stack dev" ] && echo file://{bucket}')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     called = topo("collect", "dev", "--out", str(tmp_path / "here"))
     assert called.code == 0

@@ -145,8 +145,8 @@ class Started:
         file = folder / "config.json"
         file.write_text(config if isinstance(config, str) else config.model_dump_json())
         known = config if isinstance(config, TrainConfig) else tiny_config()
-        self._environment = _environment(self.records, cache, environment or {})
-        self._port = _free_port()
+        self._environment = environment_of(self.records, cache, environment or {})
+        self._port = free_port()
         self._pods = [
             self._torchrun(file, pod, pods or known.pods, ranks_per_pod or known.ranks_per_pod)
             for pod in range(pods or known.pods)
@@ -205,7 +205,7 @@ class Started:
         )
 
 
-def _environment(records: Path, cache: Path, changes: Mapping[str, str]) -> dict[str, str]:
+def environment_of(records: Path, cache: Path, changes: Mapping[str, str]) -> dict[str, str]:
     root = str(Path(__file__).parents[2])
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return (
@@ -223,7 +223,7 @@ def _environment(records: Path, cache: Path, changes: Mapping[str, str]) -> dict
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

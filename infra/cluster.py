@@ -104,6 +104,7 @@ class Cluster(Component):
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(
                 min_size=SYSTEM_NODES, desired_size=SYSTEM_NODES, max_size=SYSTEM_NODES
             ),
+            # Pods of the first node find the agent, and those of the last.
             opts=self.child(depends_on=agent),
         )
 
@@ -114,5 +115,6 @@ class Cluster(Component):
             addon_name=addon,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
+            # Each says where it is made what it waits for.
             opts=self.child(depends_on=after),
         )

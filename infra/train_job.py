@@ -75,12 +75,14 @@ class TrainJob(Component):
         return placed
 
     def _secret(self) -> list[pulumi.Resource]:
+        name = self._args.bindings.hf_token_secret
+        assert isinstance(name, str), "made here, so it is known"
         if not self._args.plan.needs_hf_token or self._args.hf_token is None:
             return []
         return [
             kubernetes.core.v1.Secret(
                 "hf-token",
-                metadata={"name": self._args.bindings.hf_token_secret, "namespace": NAMESPACE},
+                metadata={"name": name, "namespace": NAMESPACE},
                 string_data={HF_TOKEN_KEY: self._args.hf_token},
                 # The namespace stands in it as plain text.
                 opts=self.child(depends_on=[self._namespace]),

@@ -31,8 +31,9 @@ fix: .venv  ## what ruff can mend by itself
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
 
-goldens: .venv  ## rewrite the goldens and the snapshot of the surface; read the diff before you commit it
-	.venv/bin/python -m pytest -q --rewrite-goldens -m "not ($(LAB_MARKS))" -k "golden or surface"
+goldens: .venv  ## rewrite goldens and snapshots; the diff says what changed
+	.venv/bin/python -m tests.goldens
+	.venv/bin/python -m tests.snapshots
 
 locks: .venv  ## resolve the requirements anew
 	$(BASE) -m tools.locks

@@ -15,8 +15,10 @@ VERBS: dict[str, str] = {
     "catalogue": "List topologies, machines and models.",
     "predict": "Say what arms will need, take and cost before anything is made.",
     "render": "Print the Kubernetes objects of a topology or stack file.",
+    "lab": "Run an experiment's arms on this machine and report.",
     "nccl": "Say what NCCL used, from any log.",
     "collect": "Fetch run records from a stack's bucket or a URI.",
+    "report": "Write the page that compares runs.",
     "verify": "Recompute every figure of run records from their raw lines.",
 }
 """Every verb and its line of help; its module is workloads.cli.<verb>, its command there `command`."""

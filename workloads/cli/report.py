@@ -1,0 +1,43 @@
+"""`topo report`: one page that compares runs, and nothing on it typed by hand."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from workloads.catalogue.prices import ON_DEMAND
+from workloads.cli.expected import expected
+from workloads.cli.output import write_whole
+from workloads.comparison.records import Run, read_runs
+from workloads.comparison.report import Report, build_report, html, markdown
+
+Vary = Literal["topology", "recipe", "best"]
+
+
+@click.command("report")
+@click.argument("locations", nargs=-1, required=True, metavar="(DIR | URI)...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, metavar="FILE.html",
+    help="The page; a name that ends with .md gets Markdown.",
+)  # fmt: skip
+@click.option("--vary", type=click.Choice(["topology", "recipe", "best"]), help="What the runs differ in on purpose.")
+@click.option("--allow", multiple=True, metavar="KEY", help="A key that may differ all the same; once for each.")
+def command(locations: tuple[str, ...], out: Path, vary: Vary | None, allow: tuple[str, ...]) -> None:
+    """Write the page that compares runs.
+
+    Runs that did different work are refused, with the keys that differ.
+    """
+    report = write_report(read_runs(locations), out, vary=vary, allow=allow)
+    click.echo(report.headline)
+    click.echo(str(out))
+
+
+def write_report(runs: Sequence[Run], out: Path, *, vary: Vary | None, allow: Collection[str]) -> Report:
+    """Compare the runs and write the page; ValueError where they can't be compared."""
+    configs = {run.record.config.arm: run.record.config for run in runs}
+    predictions = {arm: found for arm, config in configs.items() if (found := expected(config))}
+    report = build_report(runs, vary=vary, allow=allow, predictions=predictions, prices=ON_DEMAND.usd_per_hour)
+    page = markdown(report) if out.suffix == ".md" else html(report)
+    write_whole(out, page.encode())
+    return report

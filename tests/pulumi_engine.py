@@ -18,9 +18,8 @@ from typing import Any
 
 import pulumi
 import pulumi_aws
-import pulumi_eks
 import yaml
-from google.protobuf import json_format, struct_pb2
+from google.protobuf import json_format, struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime import mocks, settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import Stack
@@ -28,6 +27,8 @@ from pulumi.runtime.stack import Stack
 with warnings.catch_warnings():
     # The SDK warns of its own old classes when its modules are really loaded, which a first use does.
     warnings.simplefilter("ignore", DeprecationWarning)
+    import pulumi_eks
+
     _LOADED = (pulumi_aws.s3.Bucket, pulumi_aws.ec2.Vpc, pulumi_eks.Cluster)
 
 ROOT = Path(__file__).parents[1]
@@ -130,8 +131,8 @@ class StackFile:
         config = dict(self.config)
         for key, value in values.items():
             old = config.get(f"topolab:{key}")
-            both = isinstance(old, Mapping) and isinstance(value, Mapping)
-            config[f"topolab:{key}"] = {**old, **value} if both else value
+            merged = {**old, **value} if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+            config[f"topolab:{key}"] = merged
         return StackFile(stack=self.stack, config=config)
 
 

@@ -227,7 +227,7 @@ def test_a_cost_is_predicted_with_its_range_and_the_price_of_an_hour():
     assert registered("local").outputs["predictedCost"] == "none: local machine"
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another stack's platform": ({"platform": {"sharedWith": "me/topolab/dev"}}, "platform.sharedWith"),
     "a reservation": ({"platform": {"capacity": {"mode": "reservation", "id": "cr-1"}}}, "platform.capacity.mode"),
     "a capacity block": ({"platform": {"capacity": {"mode": "capacityBlock", "id": "cr-1"}}}, "platform.capacity.mode"),

@@ -1,0 +1,63 @@
+"""RULEs of the cluster and of its system nodes."""
+
+from tests.pulumi_engine import read_stack, run
+from workloads.catalogue.versions import KUBERNETES
+
+
+def test_access_is_by_entries_and_no_security_group_node_group_or_oidc_is_made_by_default(dev):
+    assert dev.one("eks:index:Cluster").inputs["authenticationMode"] == "API"
+    assert dev.one("eks:index:Cluster").inputs["skipDefaultNodeGroup"] is True
+    assert dev.one("eks:index:Cluster").inputs["skipDefaultSecurityGroups"] is True
+    assert dev.one("eks:index:Cluster").inputs["createOidcProvider"] is False
+    assert dev.of("SecurityGroup") == []
+
+
+def test_both_endpoints_are_stated_so_that_the_component_waits_for_a_healthy_server(dev):
+    assert dev.one("eks:index:Cluster").inputs["endpointPublicAccess"] is True
+    assert dev.one("eks:index:Cluster").inputs["endpointPrivateAccess"] is True
+
+
+def test_the_version_is_the_catalogues(dev):
+    assert dev.one("eks:index:Cluster").inputs["version"] == KUBERNETES
+
+
+def test_the_control_plane_spans_both_zones_in_public_and_private_subnets(dev):
+    assert dev.one("eks:index:Cluster").inputs["privateSubnetIds"] == ["gpu-private-0a1b2c", "other-private-0a1b2c"]
+    assert dev.one("eks:index:Cluster").inputs["publicSubnetIds"] == ["gpu-public-0a1b2c", "other-public-0a1b2c"]
+
+
+def test_coredns_waits_for_nodes_and_is_not_the_components(dev):
+    assert dev.one("eks:index:Cluster").inputs["corednsAddonOptions"]["enabled"] is False
+    dns = dev.one("Addon", "coredns")
+    assert dev.one("NodeGroup").urn in dns.dependencies
+    assert dns.inputs["resolveConflictsOnCreate"] == "OVERWRITE"
+
+
+def test_two_system_nodes_of_al2023_over_two_zones_with_a_role_of_their_own(dev):
+    nodes = dev.one("NodeGroup").inputs
+    assert nodes["scalingConfig"] == {"minSize": 2, "desiredSize": 2, "maxSize": 2}
+    assert nodes["amiType"] == "AL2023_x86_64_STANDARD"
+    assert nodes["instanceTypes"] == ["m7i.xlarge"]
+    assert len(nodes["subnetIds"]) == 2
+    assert dev.one("Role", "system-node-role").urn in dev.one("NodeGroup").dependencies
+    assert dev.one("Role", "gpu-node-role").urn not in dev.one("NodeGroup").dependencies
+
+
+def test_nodes_start_with_all_the_policies_of_their_role(dev):
+    policies = {
+        a.inputs["policyArn"].rsplit("/", 1)[1]
+        for a in dev.of("RolePolicyAttachment")
+        if a.urn in dev.one("NodeGroup").dependencies
+    }
+    assert policies == {
+        "AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonSSMManagedInstanceCore",
+    }  # fmt: skip
+
+
+def test_a_profile_of_aws_is_used_by_provider_and_kubeconfig_alike(dev):
+    stack = read_stack("dev")
+    graph = run(type(stack)(stack="dev", config={**stack.config, "aws:profile": "lab"}))
+    assert graph.one("pulumi:providers:aws").inputs["profile"] == "lab"
+    assert graph.one("eks:index:Cluster").inputs["providerCredentialOpts"] == {"profileName": "lab"}
+    assert "providerCredentialOpts" not in dev.one("eks:index:Cluster").inputs

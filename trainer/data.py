@@ -11,6 +11,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from trainer.cache import Arrays, array_text, read_arrays, text_array, write_arrays
 from trainer.config import TrainConfig
 from trainer.record import DataFacts
 from trainer.texts import read_texts
@@ -25,6 +26,9 @@ PARAGRAPH_MEDIAN, PARAGRAPH_SIGMA = 109.0, 0.7
 """Log-normal paragraph lengths that bring the mean of all lines to 70 tokens."""
 
 ENCODED_AT_ONCE = 1_000
+
+FAR_AWAY = ("hf:", "s3://")
+"""Sources whose samples are kept."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +69,7 @@ class Data:
 
 def load_data(config: TrainConfig, cache: Path, token: str | None) -> Data:
     """Read, encode and cut the config's data; a ValueError names the source and what is wrong with it."""
-    encoder, texts = _encoded_texts(config, cache, token)
-    needed = config.steps * config.sequences_per_step
-    cut = _packed if config.data.feed == "packed" else _lines
-    samples, read = cut(config, encoder, texts, needed)
-    if not len(samples):
-        raise ValueError(
-            f"data.source: {config.data.source} holds {read} texts and not one sample of "
-            f"{config.sequence_length} tokens; give more text or a shorter sequence_length"
-        )
+    samples, read, tokenizer_sha256 = _kept(config, cache) or _made(config, cache, token)
     largest = int(samples.ids.max())
     if largest >= config.model.architecture.vocabulary_size:
         raise ValueError(
@@ -82,7 +78,7 @@ def load_data(config: TrainConfig, cache: Path, token: str | None) -> Data:
         )
     facts = DataFacts(
         sha256=samples.sha256(),
-        tokenizer_sha256=encoder.sha256,
+        tokenizer_sha256=tokenizer_sha256,
         texts=read,
         tokens=int(samples.lengths.sum()),
         samples=len(samples),
@@ -102,6 +98,46 @@ def line_lengths() -> Iterator[int]:
     while True:
         shuffler.shuffle(block)
         yield from block
+
+
+def _kept(config: TrainConfig, cache: Path) -> tuple[Samples, int, str] | None:
+    """What an earlier process made of a source far away; a pod of the lab can't reach it itself.
+
+    Such a source counts as the same under the same name; an emptied cache reads it anew.
+    """
+    kept = read_arrays(_cache_file(config, cache))
+    if kept is None:
+        return None
+    ids, starts, lengths = (kept[name] for name in ("ids", "starts", "lengths"))
+    samples = Samples(ids.astype(np.int32), starts.astype(np.int64), lengths.astype(np.int64), config.seed)
+    return samples, int(kept["texts"].astype(np.int64)[0]), array_text(kept["tokenizer_sha256"])
+
+
+def _made(config: TrainConfig, cache: Path, token: str | None) -> tuple[Samples, int, str]:
+    encoder, texts = _encoded_texts(config, cache, token)
+    cut = _packed if config.data.feed == "packed" else _lines
+    samples, read = cut(config, encoder, texts, _samples_needed(config))
+    if not len(samples):
+        raise ValueError(
+            f"data.source: {config.data.source} holds {read} texts and not one sample of "
+            f"{config.sequence_length} tokens; give more text or a shorter sequence_length"
+        )
+    if config.data.source.startswith(FAR_AWAY):
+        arrays: Arrays = {"ids": samples.ids, "starts": samples.starts, "lengths": samples.lengths}
+        facts: Arrays = {"texts": np.array([read]), "tokenizer_sha256": text_array(encoder.sha256)}
+        write_arrays(_cache_file(config, cache), arrays | facts)
+    return samples, read, encoder.sha256
+
+
+def _cache_file(config: TrainConfig, cache: Path) -> Path:
+    model = config.model
+    made_of = (config.data, model.tokenizer, model.architecture.vocabulary_size, config.sequence_length)
+    key = hashlib.sha256(repr((made_of, _samples_needed(config))).encode()).hexdigest()[:16]
+    return cache / f"samples-{key}.npz"
+
+
+def _samples_needed(config: TrainConfig) -> int:
+    return config.steps * config.sequences_per_step
 
 
 def _encoded_texts(config: TrainConfig, cache: Path, token: str | None) -> tuple[Encoder, Iterator[TokenIds]]:

@@ -1,10 +1,7 @@
 """Texts to token ids: by the model's own tokenizer, or by one trained on the embedded text and cached."""
 
 import hashlib
-import os
 import sys
-import tempfile
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +11,7 @@ import numpy.typing as npt
 import tokenizers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from trainer.cache import array_text, read_arrays, text_array, write_arrays
 from trainer.corpus import embedded_texts
 
 TokenIds = npt.NDArray[np.int32]
@@ -77,11 +75,7 @@ def pretrained_encoder(identifier: str, token: str | None) -> Encoder:
 
 
 def embedded_text(vocabulary_size: int, cache: Path) -> EmbeddedText:
-    """The embedded texts and the tokenizer trained on them, from the cache where it has them.
-
-    Several processes may make them at once: each writes a file of its own and renames it, and all make the
-    same.
-    """
+    """The embedded texts and the tokenizer trained on them, from the cache where it has them."""
     if vocabulary_size < SMALLEST_VOCABULARY:
         raise ValueError(
             f"model.architecture.vocabulary_size: {vocabulary_size} can't hold the {SMALLEST_VOCABULARY} "
@@ -90,11 +84,12 @@ def embedded_text(vocabulary_size: int, cache: Path) -> EmbeddedText:
     size = min(vocabulary_size, LARGEST_VOCABULARY)
     key = hashlib.sha256(f"{sys.version} {tokenizers.__version__} {size}".encode()).hexdigest()[:16]
     path = cache / f"embedded-{key}.npz"
-    cached = _read(path)
-    if cached is not None:
-        return cached
+    if (kept := read_arrays(path)) is not None:
+        encoder = _with_boundary(Tokenizer.from_str(array_text(kept["tokenizer"])))
+        return EmbeddedText(encoder, kept["ids"].astype(np.int32), kept["lengths"].astype(np.int64))
     made = _make(size)
-    _write(path, made)
+    definition = text_array(made.encoder.tokenizer.to_str())
+    write_arrays(path, {"tokenizer": definition, "ids": made.ids, "lengths": made.lengths})
     return made
 
 
@@ -124,22 +119,3 @@ def _with_boundary(tokenizer: Tokenizer) -> Encoder:
     boundary = tokenizer.token_to_id(BOUNDARY)
     assert boundary is not None, "the boundary is a special token of every tokenizer trained here"
     return Encoder(tokenizer, boundary)
-
-
-def _read(path: Path) -> EmbeddedText | None:
-    """None where the file isn't there, or damaged: zip checks its members' sums."""
-    try:
-        with np.load(path) as arrays:
-            tokenizer = Tokenizer.from_str(arrays["tokenizer"].tobytes().decode())
-            return EmbeddedText(_with_boundary(tokenizer), arrays["ids"], arrays["lengths"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def _write(path: Path, made: EmbeddedText) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    definition = np.frombuffer(made.encoder.tokenizer.to_str().encode(), dtype=np.uint8)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "wb") as file:
-        np.savez(file, tokenizer=definition, ids=made.ids, lengths=made.lengths)
-    Path(name).replace(path)

@@ -159,8 +159,11 @@ def test_a_hugging_face_data_set_is_read_from_its_text_column(tmp_path: Path, ca
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "train.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
-    data = _load(tiny_config(data=DataConfig(source=f"hf:{folder}", feed="lines")), cache)
+    config = tiny_config(data=DataConfig(source=f"hf:{folder}", feed="lines"))
+    data = _load(config, cache)
     assert data.facts.texts == 2
+    (folder / "train.jsonl").unlink()
+    assert _load(config, cache).facts == data.facts, "a pod without a route reads what was fetched before"
 
 
 def test_a_source_is_read_only_as_far_as_the_run_needs(tmp_path: Path, cache: Path) -> None:

@@ -85,7 +85,8 @@ class Comparison:
     """Arm to seconds."""
     ratios: Mapping[str, Interval]
     """Arm to how many times as long its step takes as the baseline's; the baseline itself has none."""
-    scatter: Spread | None
+    scatter: Mapping[str, Spread]
+    """Arm to the scatter that its ratio's interval rests on."""
     allowed: tuple[Difference, ...]
     """Differences that were allowed by name."""
     loss_difference: float | None
@@ -115,12 +116,9 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
     typical = {name: typical_step(series) for name, series in steps.items()}
     arms = tuple(sorted(arms, key=lambda arm: (typical.get(arm.name, math.inf), arm.name)))
     baseline = _baseline(arms)
-    scatter = spread(list(steps.values())) if steps else None
-    ratios = (
-        {name: ratio(own, steps[baseline.name], scatter) for name, own in steps.items() if name != baseline.name}
-        if baseline and scatter
-        else {}
-    )
+    reference = steps[baseline.name] if baseline else []
+    others = {name: own for name, own in steps.items() if baseline and name != baseline.name}
+    scatter = {name: spread(own, reference, list(steps.values())) for name, own in others.items()}
     return Comparison(
         vary=vary,
         key=_hash(equal),
@@ -128,7 +126,7 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
         baseline=baseline,
         series=series,
         typical_step_s=typical,
-        ratios=ratios,
+        ratios={name: ratio(own, reference, scatter[name]) for name, own in others.items()},
         scatter=scatter,
         allowed=tuple(differences),
         loss_difference=_check_losses(arms, baseline, allow),

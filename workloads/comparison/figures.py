@@ -4,7 +4,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from trainer.config import ExpectedBytes
 from trainer.contract import LINK_CLASSES
@@ -71,7 +70,6 @@ class ArmFigures:
     usd_per_1000_steps: float | None
     usd_per_million_real_tokens: float | None
     clock_s: Mapping[str, float]
-    wall_s: float
     links: tuple[LinkEvidence, ...]
 
 
@@ -128,7 +126,6 @@ def _arm_figures(
         usd_per_1000_steps=None if usd_per_s is None or step_s is None else usd_per_s * step_s * 1000,
         usd_per_million_real_tokens=None if usd_per_s is None or not real else usd_per_s / real * 1e6,
         clock_s=_clock(arm.counted or arm.runs),
-        wall_s=statistics.fmean(_wall_s(run) for run in arm.counted or arm.runs),
         links=_links(arm),
     )
 
@@ -157,11 +154,6 @@ def _clock(runs: Sequence[Run]) -> dict[str, float]:
 
 def _mean_of(clocks: Sequence[Clock], fields: Sequence[str]) -> float:
     return statistics.fmean(sum(getattr(clock, field) for field in fields) for clock in clocks)
-
-
-def _wall_s(run: Run) -> float:
-    started, finished = (datetime.fromisoformat(at) for at in (run.record.started_at, run.record.finished_at))
-    return (finished - started).total_seconds()
 
 
 def _links(arm: Arm) -> tuple[LinkEvidence, ...]:

@@ -35,7 +35,8 @@ def standing(arms: Sequence[ArmFigures]) -> str:
     """How many arms are VALID, and which are not."""
     others = [f"{arm.name} is {arm.outcome}" for arm in arms if arm.outcome != "VALID"]
     if not others:
-        return f"All {len(arms)} arms are VALID." if len(arms) > 1 else "The arm is VALID."
+        every = {1: "The arm is", 2: "Both arms are"}.get(len(arms), f"All {len(arms)} arms are")
+        return f"{every} VALID."
     return f"{len(arms) - len(others)} of {len(arms)} arms are VALID; {', '.join(others)}."
 
 
@@ -49,17 +50,18 @@ def _against(arm: ArmFigures, baseline: ArmFigures, arms: Sequence[ArmFigures]) 
     )
     if not arm.ratio.tells_apart:
         return f"{sentence}: these runs can't tell the two apart."
-    extra = f"{sentence}: {seconds(arm.step_s - baseline.step_s)} more"
-    return f"{extra}{_explanation(arm, baseline)}."
+    extra_s = arm.step_s - baseline.step_s
+    return f"{sentence}: {seconds(extra_s)} more{_explanation(arm, baseline, extra_s)}."
 
 
-def _explanation(arm: ArmFigures, baseline: ArmFigures) -> str:
+def _explanation(arm: ArmFigures, baseline: ArmFigures, extra_s: float) -> str:
     """Measured bytes over the dialled rate; without a dialled rate, the predicted communication."""
     if arm.wire_s is not None and arm.link_rate_bits_per_s is not None and arm.sent_bytes:
-        return (
-            f", where the {size(arm.sent_bytes)} that each pod sends in a step need "
-            f"{seconds(arm.wire_s)} of a {rate(arm.link_rate_bits_per_s)} link"
-        )
+        sent, wire = size(arm.sent_bytes), seconds(arm.wire_s)
+        if arm.wire_s < 0.9 * extra_s:
+            return f", of which the {sent} that each pod sends explain {wire} at that rate"
+        hidden = ", partly hidden behind compute" if arm.wire_s > 1.1 * extra_s else ""
+        return f", and the {sent} that each pod sends need {wire} at that rate{hidden}"
     if arm.predicted is None or baseline.predicted is None:
         return ""
     exposed = [_communication(each) for each in (arm, baseline)]

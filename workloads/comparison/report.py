@@ -27,6 +27,7 @@ from workloads.comparison.sections import (
     proof_table,
     runs_table,
 )
+from workloads.comparison.statistics import Spread
 from workloads.comparison.wording import count, share
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -147,7 +148,7 @@ def _notices(comparison: Comparison) -> list[str]:
             f"The losses differ by {share(comparison.loss_difference)} on average, more than the "
             f"{share(LOSS_TOLERANCE)} that is tolerated; this was allowed by name."
         )
-    if comparison.scatter is not None and not comparison.scatter.degrees_of_freedom and len(comparison.arms) > 1:
+    if any(not scatter.degrees_of_freedom for scatter in comparison.scatter.values()):
         notices.append(
             "Each arm ran once, so the intervals hold the scatter of steps within a run only; "
             "another run may differ by more."
@@ -176,10 +177,12 @@ def _method(comparison: Comparison) -> list[str]:
     )
     lines = [baseline, *_interval_method(comparison)]
     if comparison.loss_difference is not None:
+        difference = comparison.loss_difference
+        found = f"differ from the baseline's by at most {share(difference)} on average"
         lines.append(
-            f"Losses over the timed steps differ from the baseline's by at most "
-            f"{share(comparison.loss_difference)} on average; {share(LOSS_TOLERANCE)} is tolerated, since bf16 "
-            "rounds by up to 0.4% and another order of summation rounds differently."
+            f"Losses over the timed steps {found if difference else 'are equal to the last digit'}; "
+            f"{share(LOSS_TOLERANCE)} is tolerated, since bf16 rounds by up to 0.4% and another order of "
+            "summation rounds differently."
         )
     lines.append(
         "VALID: every link class showed an expected transport and none that is forbidden, on the planned "
@@ -190,18 +193,24 @@ def _method(comparison: Comparison) -> list[str]:
 
 
 def _interval_method(comparison: Comparison) -> list[str]:
-    scatter = comparison.scatter
-    if scatter is None:
+    if not comparison.scatter:
         return []
     typical = (
         "An arm's step is the geometric mean of its runs' median steps. Runs are the units, not steps: "
         "steps of one run share its machine and its neighbours."
     )
-    if not scatter.degrees_of_freedom:
+    if not any(scatter.degrees_of_freedom for scatter in comparison.scatter.values()):
         return [typical, "Without repeats the 95% intervals come from a block bootstrap of each run's steps."]
+    found = "; ".join(_scatter(name, scatter) for name, scatter in comparison.scatter.items())
     return [
         typical,
-        f"The 95% intervals are Student's t with {scatter.degrees_of_freedom} degrees of freedom on the log "
-        f"scale; runs of one arm scatter by {share(scatter.standard_deviation)}, estimated over all repeats "
-        "and never below the scatter of the steps within the runs (block bootstrap).",
+        "The 95% intervals are Student's t on the log scale. The scatter of runs around their arm comes from "
+        "the repeats of the two arms compared, and is never below the scatter of the steps within the runs "
+        f"(block bootstrap): {found}.",
     ]
+
+
+def _scatter(name: str, scatter: Spread) -> str:
+    source = ", estimated from all arms" if scatter.whole_experiment else ""
+    freedom = scatter.degrees_of_freedom
+    return f"{name} {share(scatter.standard_deviation)} with {freedom} degrees of freedom{source}"

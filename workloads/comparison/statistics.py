@@ -3,10 +3,11 @@
 Steps of one run share a machine, a placement and a noisy neighbour, so a run is the unit, not a step: a
 thousand steps of one run say nothing about the next run. The statistic of a run is its median step. On the
 log scale (ratios are what is asked) runs of an arm scatter around the arm; that scatter is estimated from
-all repeats of all arms together, as an analysis of variance does, because two or three repeats of one arm
-can't estimate it. It is never taken to be smaller than what the steps within the runs show by a block
-bootstrap. Student's t gives the width. Without any repeat only the scatter within runs is known, and the
-interval says so.
+the repeats of both compared arms together, as an analysis of variance does, because two or three repeats of
+one arm can't estimate it; where the two have fewer than two repeats between them, from all arms of the
+experiment. It is never taken to be smaller than what the steps within the runs show by a block bootstrap.
+Student's t gives the width. Without any repeat only the scatter within runs is known, and the interval says
+so.
 """
 
 import math
@@ -26,11 +27,13 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spread:
-    """Scatter of the log of a run's median step, common to all arms."""
+    """Scatter of the log of a run's median step around its arm."""
 
     standard_deviation: float
     degrees_of_freedom: int
     """0: no arm was repeated, so only the scatter within runs is known."""
+    whole_experiment: bool
+    """Estimated from all arms, because the two compared were repeated too seldom."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,19 @@ def typical_step(runs: Sequence[Series]) -> float:
     return math.exp(_log_mean(runs))
 
 
-def spread(arms: Sequence[Sequence[Series]]) -> Spread:
-    """The scatter between runs of one arm, pooled over arms, floored by the scatter within runs."""
-    runs = [series for arm in arms for series in arm]
-    within = sum(_median_variance(series) for series in runs) / len(runs)
-    freedom = sum(len(arm) - 1 for arm in arms)
-    if not freedom:
-        return Spread(math.sqrt(within), 0)
-    squares = sum((_log_median(series) - _log_mean(arm)) ** 2 for arm in arms for series in arm)
-    return Spread(math.sqrt(max(squares / freedom, within)), freedom)
+def spread(arm: Sequence[Series], baseline: Sequence[Series], experiment: Sequence[Sequence[Series]]) -> Spread:
+    """The scatter between runs of one arm, floored by the scatter within the runs of the two.
+
+    `experiment` holds all arms, the two included.
+    """
+    compared = (arm, baseline)
+    whole = _degrees_of_freedom(compared) < 2 <= _degrees_of_freedom(experiment)
+    pooled = experiment if whole else compared
+    freedom = _degrees_of_freedom(pooled)
+    squares = sum((_log_median(series) - _log_mean(runs)) ** 2 for runs in pooled for series in runs)
+    within = [_median_variance(series) for runs in compared for series in runs]
+    variance = max(squares / freedom if freedom else 0.0, sum(within) / len(within))
+    return Spread(math.sqrt(variance), freedom, whole)
 
 
 def ratio(arm: Sequence[Series], baseline: Sequence[Series], scatter: Spread) -> Interval:
@@ -75,6 +82,10 @@ def ratio(arm: Sequence[Series], baseline: Sequence[Series], scatter: Spread) ->
         high=math.exp(difference + half),
         repeated=scatter.degrees_of_freedom > 0,
     )
+
+
+def _degrees_of_freedom(arms: Sequence[Sequence[Series]]) -> int:
+    return sum(len(runs) - 1 for runs in arms)
 
 
 def _log_mean(runs: Sequence[Series]) -> float:

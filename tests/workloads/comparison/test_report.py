@@ -54,11 +54,24 @@ class TestHeadline:
         assert re.fullmatch(
             rf"At 50 Mbit/s each optimizer step takes 6\.\d\d{TIMES} as long as inside one pod "
             rf"\[95% CI \d\.\d\d{NOTHING}\d\.\d\d\]: 5\.9\d s more, "
-            r"where the 36\.9 MB that each pod sends in a step need "
-            r"5\.90 s of a 50 Mbit/s link\.",
+            r"and the 36\.9 MB that each pod sends need 5\.90 s at that rate\.",
             report.headline,
         )
-        assert report.standing == "All 2 arms are VALID."
+        assert report.standing == "Both arms are VALID."
+
+    @pytest.mark.parametrize(
+        ("step_s", "words"),
+        [
+            (9.0, "7.90 s more, of which the 36.9 MB that each pod sends explain 5.90 s at that rate."),
+            (6.0, "4.90 s more, and the 36.9 MB that each pod sends need 5.90 s at that rate, "
+                  "partly hidden behind compute."),
+        ],
+    )  # fmt: skip
+    def test_it_says_how_much_of_the_difference_the_wire_explains(
+        self, tmp_path: Path, step_s: float, words: str
+    ) -> None:
+        report = reported(tmp_path, slow(step_s=(step_s,) * 25), one_pod(step_s=(1.1,) * 25))
+        assert report.headline.endswith(words)
 
     def test_arms_that_cannot_be_told_apart_are_said_to_be_so(self, tmp_path: Path) -> None:
         arms = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.comparison.statistics import Series, ratio, spread, student_quantile, typical_step
+from workloads.comparison.statistics import Interval, Series, ratio, spread, student_quantile, typical_step
 
 
 def simulated(
@@ -16,9 +16,13 @@ def simulated(
     return [median_s * np.exp(random.normal(0, between) + random.normal(0, within, 25)) for _ in range(repeats)]
 
 
+def compared(arms: list[list[Series]], arm: int, baseline: int) -> Interval:
+    return ratio(arms[arm], arms[baseline], spread(arms[arm], arms[baseline], arms))
+
+
 def test_the_ratio_is_that_of_the_typical_steps() -> None:
     slow, fast = [np.full(30, 6.0), np.full(30, 6.0)], [np.full(30, 2.0)]
-    found = ratio(slow, fast, spread([slow, fast]))
+    found = compared([slow, fast], 0, 1)
     assert found.value == pytest.approx(typical_step(slow) / typical_step(fast)) == pytest.approx(3.0)
     assert found.low == pytest.approx(3.0)
     assert found.high == pytest.approx(3.0)
@@ -29,17 +33,33 @@ def test_with_two_repeats_of_three_arms_the_interval_covers_the_truth_19_times_i
     covered = 0
     for _ in range(120):
         arms = [simulated(random, median_s=s, repeats=2, between=0.05) for s in (1.0, 2.0, 6.0)]
-        found = ratio(arms[2], arms[0], spread(arms))
+        found = compared(arms, 2, 0)
         covered += found.low <= 6.0 <= found.high
     # 95% of 120 is 114; three standard deviations of that count are 7.
     assert 107 <= covered < 120
+
+
+def test_a_restless_third_arm_does_not_blur_two_that_repeat_well() -> None:
+    random = np.random.default_rng(4)
+    quiet = [simulated(random, median_s=s, repeats=2, between=0.01) for s in (1.0, 6.0)]
+    restless = simulated(random, median_s=2.0, repeats=2, between=0.8)
+    assert compared([*quiet, restless], 1, 0) == compared(quiet, 1, 0)
+
+
+def test_arms_repeated_too_seldom_borrow_the_scatter_of_the_experiment() -> None:
+    random = np.random.default_rng(6)
+    once = [simulated(random, median_s=s, repeats=1, between=0.05) for s in (1.0, 2.0)]
+    often = simulated(random, median_s=3.0, repeats=4, between=0.05)
+    assert not compared(once, 1, 0).repeated
+    scatter = spread(once[1], once[0], [*once, often])
+    assert (scatter.degrees_of_freedom, scatter.whole_experiment) == (3, True)
 
 
 def test_more_steps_of_one_run_do_not_buy_certainty_about_the_next_run() -> None:
     random = np.random.default_rng(5)
     arms = [simulated(random, median_s=s, repeats=2, between=0.05) for s in (1.0, 2.0)]
     longer = [[np.tile(series, 20) for series in arm] for arm in arms]
-    short, long = (ratio(each[1], each[0], spread(each)) for each in (arms, longer))
+    short, long = (compared(each, 1, 0) for each in (arms, longer))
     assert short.low == pytest.approx(long.low)
     assert short.high == pytest.approx(long.high)
 
@@ -47,7 +67,7 @@ def test_more_steps_of_one_run_do_not_buy_certainty_about_the_next_run() -> None
 def test_repeats_that_agree_by_luck_do_not_shrink_the_interval_below_what_steps_scatter() -> None:
     random = np.random.default_rng(7)
     one, other = np.exp(random.normal(0, 0.2, 40)), 2 * np.exp(random.normal(0, 0.2, 40))
-    found = ratio([other, other], [one, one], spread([[one, one], [other, other]]))
+    found = compared([[one, one], [other, other]], 1, 0)
     assert found.repeated
     assert found.high / found.low > 1.1
 
@@ -55,7 +75,7 @@ def test_repeats_that_agree_by_luck_do_not_shrink_the_interval_below_what_steps_
 def test_without_repeats_the_interval_says_that_runs_may_scatter_more() -> None:
     random = np.random.default_rng(9)
     arms = [simulated(random, median_s=s, repeats=1, between=0.0) for s in (1.0, 2.0)]
-    found = ratio(arms[1], arms[0], spread(arms))
+    found = compared(arms, 1, 0)
     assert not found.repeated
     assert found.low < 2.0 < found.high
     assert found.tells_apart
@@ -66,14 +86,15 @@ def test_correlated_steps_widen_the_interval() -> None:
     noise = random.normal(0, 0.1, 400)
     correlated = np.convolve(noise, np.ones(8) / math.sqrt(8), mode="same")
     independent = random.permutation(correlated)
-    scatter = [spread([[np.exp(series)]]).standard_deviation for series in (correlated, independent)]
+    runs = [[np.exp(series)] for series in (correlated, independent)]
+    scatter = [spread(run, run, [run]).standard_deviation for run in runs]
     assert scatter[0] > 1.5 * scatter[1]
 
 
 def test_equal_arms_are_not_told_apart() -> None:
     random = np.random.default_rng(13)
     arms = [simulated(random, median_s=1.0, repeats=3, between=0.05) for _ in range(2)]
-    assert not ratio(arms[1], arms[0], spread(arms)).tells_apart
+    assert not compared(arms, 1, 0).tells_apart
 
 
 @pytest.mark.parametrize(
@@ -91,6 +112,6 @@ seconds = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=30).map(np.array
 @settings(max_examples=30, deadline=None)
 @given(st.lists(seconds, min_size=1, max_size=3), st.lists(seconds, min_size=1, max_size=3))
 def test_the_interval_holds_its_value_and_is_the_same_each_time(one: list[Series], two: list[Series]) -> None:
-    first, second = (ratio(one, two, spread([one, two])) for _ in range(2))
+    first, second = (compared([one, two], 0, 1) for _ in range(2))
     assert first == second
     assert first.low <= first.value <= first.high

@@ -1,11 +1,12 @@
 """The locks that are in the repository."""
 
 import re
+import sys
 
 import pytest
 
-from tests.source import ROOT
-from tools.pins import TORCH_FAMILY, meets, read_lock, read_requirements
+from tests.source import ROOT, of
+from tools.pins import TORCH_FAMILY, meets, normal, read_lock, read_requirements
 
 LOCKS = {
     "requirements.lock": "requirements.txt",
@@ -46,3 +47,28 @@ def test_one_package_has_one_version_in_all_locks():
         for name, pin in read_lock((ROOT / lock).read_text()).items():
             seen.setdefault(name, set()).add(pin.version)
     assert {name: versions for name, versions in seen.items() if len(versions) > 1} == {}
+
+
+DISTRIBUTION = {"yaml": "pyyaml", "pulumi_aws": "pulumi-aws", "pulumi_eks": "pulumi-eks",
+                "pulumi_kubernetes": "pulumi-kubernetes"}  # fmt: skip
+"""Import name to distribution, where they differ."""
+OF_PULUMI = {"google", "grpc"}
+"""Packages of Pulumi's own protocol: whichever version it brings is the right one."""
+
+
+@pytest.mark.parametrize(
+    ("package", "requirements"),
+    [
+        ("trainer", "requirements-lab.txt"),
+        ("workloads", "requirements-cli.txt"),
+        ("infra", "requirements.txt"),
+        ("tests", "requirements-dev.txt"),
+    ],
+)
+def test_every_package_that_is_imported_is_asked_for_by_name(package, requirements):
+    asked = set(read_requirements(ROOT / requirements)) | {"torch"} | OF_PULUMI
+    if package == "tests":
+        asked |= set(read_requirements(ROOT / "requirements-lab.txt"))
+    imported = {name.split(".")[0] for module in of(package) for name, _ in module.imports()}
+    foreign = imported - set(sys.stdlib_module_names) - {"trainer", "workloads", "infra", "tools", "tests"}
+    assert sorted(name for name in foreign if DISTRIBUTION.get(name, normal(name)) not in asked) == []

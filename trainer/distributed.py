@@ -76,9 +76,7 @@ def check_places(config: TrainConfig, place: Place) -> None:
 def _number(variables: Mapping[str, str], name: str) -> int:
     text = variables.get(name)
     if text is None:
-        raise ValueError(
-            f"environment: {name} is not set; start the trainer with `python -m torch.distributed.run`"
-        )
+        raise ValueError(f"environment: {name} is not set; start the trainer with `python -m torch.distributed.run`")
     if not text.isdigit():
         raise ValueError(f"environment: {name} is {text!r}, a number is needed")
     return int(text)

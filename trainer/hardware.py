@@ -33,9 +33,7 @@ def device(local_rank: int) -> Device | None:
     return Device(
         name=properties.name,
         uuid=f"GPU-{properties.uuid}",
-        pci_bus_id=(
-            f"{properties.pci_domain_id:08x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"
-        ),
+        pci_bus_id=(f"{properties.pci_domain_id:08x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"),
         memory_bytes=properties.total_memory,
     )
 

@@ -40,8 +40,7 @@ def summarize(
 def timed_steps(steps_by_rank: Mapping[int, Sequence[StepLine]]) -> list[tuple[StepLine, ...]]:
     """The timed steps in order, each with one line a rank; a step that a rank lacks is left out."""
     of_rank = [
-        {line.step: line for line in lines if line.phase == "timed"}
-        for _, lines in sorted(steps_by_rank.items())
+        {line.step: line for line in lines if line.phase == "timed"} for _, lines in sorted(steps_by_rank.items())
     ]
     if not of_rank:
         return []

@@ -34,9 +34,7 @@ def _data_set_rows(source: str, token: str | None) -> Iterator[str]:
         del sys.modules["datasets"]
     load_dataset = import_module("datasets").load_dataset
     try:
-        rows = load_dataset(
-            identifier, configuration or None, split="train", streaming=True, token=token or False
-        )
+        rows = load_dataset(identifier, configuration or None, split="train", streaming=True, token=token or False)
         first = next(iter(rows), None)
     except (OSError, ValueError, RuntimeError) as error:
         raise ValueError(f"data.source: {source} can't be read: {first_line(error)}") from error
@@ -65,6 +63,4 @@ def _contents(source: str, filesystem: fsspec.AbstractFileSystem, paths: list[st
         try:
             yield filesystem.cat_file(path).decode()
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"data.source: {source}: {path} is not UTF-8 text (byte {error.start})"
-            ) from error
+            raise ValueError(f"data.source: {source}: {path} is not UTF-8 text (byte {error.start})") from error

@@ -1,7 +1,7 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-trainer check fix goldens locks bench clean .venv .venv-lab
+.PHONY: help set-up lab test test-trainer check fix goldens locks bench clean .venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -11,6 +11,8 @@ LAB_MARKS := torch or browser or lab
 
 help:  ## what can be asked of make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 16
+
+set-up: .venv  ## only the environment of the program and the command line
 
 lab: .venv-lab  ## set up, run the default experiment on this machine, write one report
 	@./topo lab

@@ -25,7 +25,8 @@ def other_findings(arms: Sequence[ArmFigures]) -> list[str]:
         return []
     slowest = _slowest(counted)
     return [
-        f"{_subject(arm, arms)} it takes {times(arm.ratio)} as long [95% CI {bounds(arm.ratio)}{_doubt(arm)}]."
+        f"{_subject(arm, arms)} it takes {times(arm.ratio)} as long "
+        f"[95% CI {bounds(arm.ratio)}{_doubt(arm)}]{_indistinct(arm)}."
         for arm in counted
         if arm not in (baseline, slowest)
     ]
@@ -71,6 +72,11 @@ def _explanation(arm: ArmFigures, baseline: ArmFigures, extra_s: float) -> str:
 def _communication(arm: ArmFigures) -> float:
     assert arm.predicted is not None
     return sum(value for name, value in arm.predicted.parts_s.items() if "communication" in name)
+
+
+def _indistinct(arm: ArmFigures) -> str:
+    told = arm.ratio is None or arm.ratio.tells_apart
+    return "" if told else ", so these runs can't tell it from the baseline"
 
 
 def _slowest(counted: Sequence[ArmFigures]) -> ArmFigures:

@@ -5,6 +5,7 @@ paper. Text stays text. Widths are for a phone; a wide screen puts two plots sid
 """
 
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ _STYLE: Any = {
     "ytick.labelcolor": FAINT,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
+    "legend.handlelength": 1.2,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
@@ -182,17 +184,18 @@ def _courses(arms: Sequence[ArmFigures], series: dict[str, list[Series]], colors
             axes.set_yscale("log")
             _plain_ticks(axes.yaxis)
         axes.set_xlim(left=1)
-        _legend(axes, columns=2)
 
     return Plot(
         "courses",
         "Over the run",
         "Each timed step in order, one line a run: drifts and outliers show here.",
-        _svg("courses", "Step time over the run", draw, rows=2.2 + (len(arms) + 1) // 2 * 0.3),
+        _svg("courses", "Step time over the run", draw, rows=2.2, legend=[arm.name for arm in arms], left=0.55),
     )
 
 
 def _clocks(arms: Sequence[ArmFigures]) -> Plot:
+    parts = [part for part in CLOCK_PARTS if any(part in arm.clock_s for arm in arms)]
+
     def draw(axes: Axes) -> None:
         axes.set_xlabel("seconds, mean over ranks and runs")
         labelled: set[str] = set()
@@ -205,21 +208,35 @@ def _clocks(arms: Sequence[ArmFigures]) -> Plot:
                     axes.barh(row, width, left=left, height=0.44, color=color, linewidth=0, label=label)
                     labelled.add(part)
                 left += width
-        _legend(axes, columns=2)
 
     return Plot(
         "clock",
         "Where the wall time went",
         "A rank's time from start to end; only the timed steps are compared.",
-        _svg("clock", "Parts of the wall time by arm", draw, rows=len(arms) + 1.2),
+        _svg("clock", "Parts of the wall time by arm", draw, rows=len(arms), legend=parts),
     )
 
 
-def _svg(name: str, title: str, draw: Callable[[Axes], None], *, rows: float) -> str:
+def _svg(
+    name: str,
+    title: str,
+    draw: Callable[[Axes], None],
+    *,
+    rows: float,
+    legend: Sequence[str] = (),
+    left: float = 0.1,
+) -> str:
+    """Draw into fixed margins (inches): to have matplotlib find them would draw everything twice."""
+    columns = 1 if max(map(len, legend), default=0) > 20 else 2
+    below = 0.55 + 0.21 * math.ceil(len(legend) / columns)
+    height = 0.1 + 0.74 * rows + below
     with mpl.rc_context():
         mpl.rcParams.update(_STYLE)
-        figure = Figure(figsize=(_WIDTH_INCHES, 0.6 + 0.74 * rows), layout="constrained")
-        draw(figure.add_subplot())
+        figure = Figure(figsize=(_WIDTH_INCHES, height))
+        width = 1 - (left + 0.15) / _WIDTH_INCHES
+        draw(figure.add_axes((left / _WIDTH_INCHES, below / height, width, 0.74 * rows / height)))
+        if legend:
+            figure.legend(loc="lower left", bbox_to_anchor=(0, 0), borderaxespad=0, ncols=columns, frameon=False)
         buffer = io.StringIO()
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
@@ -310,8 +327,3 @@ def _thinned(values: Series) -> tuple[Series, Series]:
     pieces = np.array_split(np.arange(len(values)), _POINTS_SHOWN // 2)
     kept = sorted({int(piece[pick(values[piece])]) for piece in pieces for pick in (np.argmin, np.argmax)})
     return np.array(kept) + 1.0, values[kept]
-
-
-def _legend(axes: Axes, *, columns: int) -> None:
-    assert isinstance(axes.figure, Figure)
-    axes.figure.legend(loc="outside lower left", ncols=columns, frameon=False, handlelength=1.2)

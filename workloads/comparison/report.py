@@ -107,6 +107,7 @@ def _environment(*, autoescape: bool) -> Environment:
     )
     environment.filters["svg"] = Markup
     environment.filters["code"] = _with_code
+    environment.filters["together"] = _with_whole_intervals
     environment.filters["cell"] = _markdown_cell
     return environment
 
@@ -114,6 +115,11 @@ def _environment(*, autoescape: bool) -> Environment:
 def _with_code(text: str) -> Markup:
     """Escaped text in which what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _with_whole_intervals(text: str) -> Markup:
+    """Escaped text in which no line breaks inside of `[95% CI ...]`."""
+    return Markup(re.sub(r"\[[^\]]*\]", r'<span class="together">\g<0></span>', str(escape(text))))
 
 
 def _markdown_cell(text: str) -> str:

@@ -263,12 +263,8 @@ def _expectations(made: Made) -> Expectations:
     )
 
 
-def _link(
-    link_class: Any, pairs: int, expected: tuple[str, ...], forbidden: tuple[str, ...]
-) -> LinkExpectation:
-    return LinkExpectation(
-        link_class=link_class, pairs=pairs, expected=expected if pairs else (), forbidden=forbidden
-    )
+def _link(link_class: Any, pairs: int, expected: tuple[str, ...], forbidden: tuple[str, ...]) -> LinkExpectation:
+    return LinkExpectation(link_class=link_class, pairs=pairs, expected=expected if pairs else (), forbidden=forbidden)
 
 
 def _expected_bytes(made: Made) -> ExpectedBytes | None:
@@ -293,9 +289,7 @@ def _rank_facts(made: Made, rank: int) -> RankFacts:
         hostname=f"job-node-0-{pod}",
         node=f"node-{pod % made.nodes}",
         addresses=("127.0.0.1", _address(pod)),
-        device=Device(name="A100", uuid=f"GPU-{rank}", pci_bus_id="10:1d.0", memory_bytes=42 * 10**9)
-        if gpu
-        else None,
+        device=Device(name="A100", uuid=f"GPU-{rank}", pci_bus_id="10:1d.0", memory_bytes=42 * 10**9) if gpu else None,
         efa_devices=tuple(f"rdmap16s{27 + i}" for i in range(made.efa_devices)),
         connections=() if gpu else tuple(_connections(made, rank)),
         counters=_counters(made),

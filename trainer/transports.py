@@ -10,9 +10,7 @@ from trainer.nccl_log import Pair, parse
 from trainer.record import Connection, RankFacts, Transport
 
 
-def transports(
-    config: TrainConfig, ranks: Sequence[RankFacts], nccl_logs: Mapping[int, str]
-) -> tuple[Transport, ...]:
+def transports(config: TrainConfig, ranks: Sequence[RankFacts], nccl_logs: Mapping[int, str]) -> tuple[Transport, ...]:
     """The directed pairs of global ranks that left evidence, and what they used.
 
     NCCL: its channel lines. gloo: each rank's established connections; between pods `TCP`, and `loopback`
@@ -30,9 +28,7 @@ def link_class(one: RankFacts, other: RankFacts) -> LinkClass:
     return "same-node" if one.node == other.node else "other-node"
 
 
-def _from_nccl(
-    config: TrainConfig, by_rank: Mapping[int, RankFacts], nccl_logs: Mapping[int, str]
-) -> list[Transport]:
+def _from_nccl(config: TrainConfig, by_rank: Mapping[int, RankFacts], nccl_logs: Mapping[int, str]) -> list[Transport]:
     channels: dict[tuple[int, int, str, str], int] = defaultdict(int)
     for text in nccl_logs.values():
         for pair in parse(text).pairs:
@@ -65,9 +61,7 @@ def _from_gloo(by_rank: Mapping[int, RankFacts]) -> list[Transport]:
         for connection in facts.connections:
             for peer in _peers(facts, connection, by_rank.values(), owners):
                 transport = _gloo_transport(facts, peer, connection)
-                found[transport.from_rank, transport.to_rank, transport.transport, transport.detail] = (
-                    transport
-                )
+                found[transport.from_rank, transport.to_rank, transport.transport, transport.detail] = transport
     return list(found.values())
 
 

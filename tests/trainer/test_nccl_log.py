@@ -45,9 +45,7 @@ def test_a_communicator_states_its_size_its_nodes_and_its_channels() -> None:
         ("nccl_g6e_efa.log", (3, 4, "NET/Libfabric", 2)),
     ],
 )
-def test_the_g6e_lines_of_the_seeds_name_their_transport(
-    name: str, expected: tuple[int, int, str, int]
-) -> None:
+def test_the_g6e_lines_of_the_seeds_name_their_transport(name: str, expected: tuple[int, int, str, int]) -> None:
     assert paths(fixture(name)) == [expected]
 
 
@@ -117,9 +115,7 @@ def test_connected_all_rings_with_gdr_1_proves_nothing() -> None:
 
 
 def test_a_loaded_plugin_and_a_chosen_network_are_no_evidence() -> None:
-    log = parse(
-        f"{PREFIX} NET/Plugin: Loaded net plugin AWS Libfabric (v8)\n{PREFIX} Using network AWS Libfabric"
-    )
+    log = parse(f"{PREFIX} NET/Plugin: Loaded net plugin AWS Libfabric (v8)\n{PREFIX} Using network AWS Libfabric")
     assert (log.plugin, log.network, log.pairs) == ("AWS Libfabric (v8)", "Libfabric", ())
 
 

@@ -239,7 +239,7 @@ def _prediction_cells(arm: ArmFigures) -> tuple[Cell, ...]:
     step = predicted.step_s
     off = NOTHING if arm.step_s is None else f"{arm.step_s / step.expected:.2f}"
     inside = "" if arm.step_s is None or step.low <= arm.step_s <= step.high else "outside the range"
-    parts = ", ".join(f"{name} {seconds(value)}" for name, value in predicted.parts_s.items())
+    parts = ", ".join(f"{name} {seconds(value)}" for name, value in predicted.parts_s.items() if value)
     return (
         Cell(arm.name),
         Cell(seconds(step.expected), f"{seconds(step.low)} to {seconds(step.high)}"),

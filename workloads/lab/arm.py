@@ -101,7 +101,7 @@ def run_arm(
             rate_bits_per_s=link_rate_bits_per_s if shaping == "shaped" else None,
             namespaces=capability.rights is not None,
             interpreter=str(bench.interpreter.absolute()),
-            environment={**bench.environment, "TOPOLAB_LINK_SHAPING": shaping},
+            environment={**_driver_path(gpus), **bench.environment, "TOPOLAB_LINK_SHAPING": shaping},
             shared_folders=tuple(str(folder.absolute()) for folder in bench.shared_folders),
             scratch=str(scratch),
             logs={name: str(log.absolute()) for name, log in logs.items()},
@@ -162,6 +162,12 @@ def _share_gpus(pods: Sequence[Manifest], gpus: Sequence[int]) -> dict[str, tupl
     return {
         name: tuple(gpus[start : start + count]) for name, start, count in zip(_names(pods), starts, asked, strict=True)
     }
+
+
+def _driver_path(gpus: Sequence[int]) -> dict[str, str]:
+    """Where the GPU driver's libraries lie on a host that is a container itself: its loader is told by name."""
+    path = os.environ.get("LD_LIBRARY_PATH")
+    return {"LD_LIBRARY_PATH": path} if gpus and path else {}
 
 
 def _shaping(capability: Capability, rate_bits_per_s: float | None) -> tuple[LinkShaping, str]:

@@ -72,6 +72,7 @@ class Network:
     def __enter__(self) -> Self:
         _ip(
             [
+                # A bridge that snoops joins multicast groups, and its reports would be counted as the pods' bytes.
                 f"link add {self._bridge} type bridge mcast_snooping 0",
                 *_quiet_and_up(self._bridge, JUMBO_MTU),
                 "link set lo up",
@@ -187,7 +188,7 @@ def _new_namespace() -> int:
 
 def _quiet_and_up(interface: str, mtu: int) -> list[str]:
     """Without an IPv6 address the kernel sends no neighbour or multicast messages of its own."""
-    return [f"link set {interface} mtu {mtu} addrgenmode none multicast off", f"link set {interface} up"]
+    return [f"link set {interface} mtu {mtu} addrgenmode none", f"link set {interface} up"]
 
 
 def _shape(interface: str, rate_bits_per_s: float, namespace: int | None) -> None:

@@ -206,6 +206,16 @@ def test_more_gpus_than_there_are_is_an_error_before_anything_starts(tmp_path: P
         run_arm(pods, (), None, tmp_path, (0, 1, 2), lambda _: None)
 
 
+def test_pods_with_gpus_find_the_driver_where_the_host_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
+    script = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
+    asks = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    bench = Bench(capability=LOOPBACK)
+    outcome = run_arm([pod("p-0", script, container=asks)], (), None, tmp_path, (0,), lambda _: None, bench)
+    assert log(outcome).strip() == "/usr/local/nvidia/lib64"
+    assert log(arm([pod("p-0", script)], tmp_path, LOOPBACK)).strip() == "None"
+
+
 def test_gpus_are_given_out_in_order(tmp_path: Path) -> None:
     script = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"
     pods = [

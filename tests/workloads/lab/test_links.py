@@ -131,7 +131,7 @@ for address in ("192.0.2.1", "127.0.0.1"):
         print(address, "reached")
     except OSError as error:
         print(address, errno.errorcode[error.errno])
-time.sleep(1.5)
+time.sleep(1.5)  # reports of multicast groups, were there any, would come within a second
 print(sorted(os.listdir("/sys/class/net")))
 """
         events: list[Event] = []

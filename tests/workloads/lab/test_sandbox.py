@@ -265,7 +265,7 @@ print(json.dumps({
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}}],
         "container": {"volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]},
     }
-    outcome = arm([pod("p-0", script, **shm), pod("p-1", "import time; time.sleep(1)")], tmp_path, capability)
+    outcome = arm([pod("p-0", script, **shm), pod("p-1")], tmp_path, capability)
     assert outcome.failure is None, outcome.failure
     seen = json.loads(log(outcome))
     assert seen["processes"] == 2

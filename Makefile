@@ -18,7 +18,7 @@ lab: .venv-lab  ## set up, run the default experiment on this machine, write one
 	@./topo lab
 
 test: .venv  ## the fast tests: neither torch nor a cloud
-	.venv/bin/python -m pytest -q -m "not ($(LAB_MARKS))"
+	.venv/bin/python -m pytest -q -n 2 -m "not ($(LAB_MARKS))"
 
 test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespaces, chromium
 	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis

@@ -15,19 +15,17 @@ NEEDS = {
 }
 """Modules that only one of the two environments can import, by a line of theirs."""
 
-_left_out: list[Path] = []
 _unexpected: list[str] = []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out modules that this environment can't even import; the other one runs them."""
-    if collection_path.suffix != ".py":
-        return None
-    text = collection_path.read_text()
-    if any(mark.search(text) and importlib.util.find_spec(name) is None for name, mark in NEEDS.items()):
-        _left_out.append(collection_path)
-        return True
-    return None
+    return True if collection_path.suffix == ".py" and _is_foreign(collection_path) else None
+
+
+def _is_foreign(path: Path) -> bool:
+    text = path.read_text()
+    return any(mark.search(text) and importlib.util.find_spec(name) is None for name, mark in NEEDS.items())
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -47,9 +45,9 @@ def _note_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _left_out:
-        here = ", ".join(sorted(path.name for path in _left_out))
-        terminalreporter.write_line(f"left to the other environment (see Makefile): {here}")
+    left_out = sorted(path.name for path in Path(__file__).parent.rglob("test_*.py") if _is_foreign(path))
+    if left_out:
+        terminalreporter.write_line(f"left to the other environment (see Makefile): {', '.join(left_out)}")
     for line in _unexpected:
         terminalreporter.write_line(f"UNEXPECTED SKIP {line}")
 

@@ -59,6 +59,11 @@ def predicted_cost(plan: Plan) -> str:
 
 
 def _foundation(settings: Settings, plan: Plan) -> Foundation:
+    if plan.topology.rate_bits_per_s is not None:
+        raise ValueError(
+            f"topolab:topology = {plan.topology.name!r}: only the lab can dial a link's rate (`./topo lab`); "
+            "drop the rate to run on a cluster"
+        )
     if plan.topology.machine.is_local:
         local = LocalPlatform(
             "platform",

@@ -69,7 +69,7 @@ class Registered:
         """Last part of the type; empty for a component of ours."""
         return "" if self.type.startswith("topolab:") else self.type.split(":")[-1]
 
-    @property
+    @functools.cached_property
     def inputs(self) -> dict[str, Any]:
         """Inputs with secrets unwrapped."""
         opened = _opened(self.raw)
@@ -103,7 +103,13 @@ class Graph:
 
     def outlives(self, kept: Registered, gone: Registered) -> bool:
         """True where `pulumi destroy` deletes `gone` before `kept`: `gone` depends on it, however far."""
-        return kept.urn in self._needed(gone.urn)
+        if gone.urn not in self._needs:
+            self._needs[gone.urn] = self._needed(gone.urn)
+        return kept.urn in self._needs[gone.urn]
+
+    @functools.cached_property
+    def _needs(self) -> dict[str, set[str]]:
+        return {}
 
     @functools.cached_property
     def _edges(self) -> dict[str, frozenset[str]]:

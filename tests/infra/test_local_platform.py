@@ -1,5 +1,8 @@
 """A local machine: a cluster that is there already."""
 
+import pulumi
+import pytest
+
 from tests.pulumi_engine import StackFile, run
 
 
@@ -40,3 +43,15 @@ def test_the_kubeconfig_is_the_ambient_one_unless_the_stack_names_one(local_mach
 
 def test_no_kubeconfig_is_handed_out(local_machine):
     assert "kubeconfig" not in local_machine.outputs
+
+
+def test_a_rate_that_no_cluster_can_dial_is_refused():
+    with pytest.raises(pulumi.RunError, match=r"cpu-2x1-tcp-50mbit.*only the lab can dial"):
+        run(local(**{"topolab:topology": "cpu-2x1-tcp-50mbit"}))
+
+
+def test_gpus_of_a_local_machine_are_asked_for_without_an_instance_type():
+    graph = run(local(**{"topolab:topology": "h200x4-1x4-local", "topolab:run": {"model": "llama-3.2-1b"}}))
+    limits = graph.one("TrainJob").inputs["spec"]["trainer"]["resourcesPerNode"]["limits"]
+    assert limits["nvidia.com/gpu"] == "4"
+    assert graph.of("NodePool") == []

@@ -63,3 +63,9 @@ def test_documents_are_placed_as_they_were_rendered(dev):
     assert '"arm": "g6e8xl-2x1-efa1"' in config["data"]["config.json"]
     assert dev.one("ServiceAccount").inputs["automountServiceAccountToken"] is False
     assert not any("${" in str(leaf) for leaf in leaves(dev.one("EC2NodeClass").inputs))
+
+
+def test_the_trainers_code_fits_a_config_map(dev):
+    data = dev.one("ConfigMap", "configmap-code").inputs["data"]
+    assert "loop.py" in data
+    assert sum(len(text.encode()) for text in data.values()) < 2**20

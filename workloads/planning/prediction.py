@@ -1,7 +1,6 @@
 """What a prediction is made of: ranges with their formula and source, never a bare number."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,8 @@ class StepPrediction:
     exposed_communication_s: Range
     host_copy_s: Range
     optimizer_s: Range
-    slowest_link: Literal["same-pod", "same-node", "other-node", "none"]
+    slowest_link: str
+    """What the slowest hop runs over, in words."""
     explained: tuple[Source, ...]
 
 

@@ -9,7 +9,7 @@ Constants and their sources stand beside them; the ends of each range are carrie
 from trainer.flops import flops_per_token, parameters
 from workloads.planning.prediction import ZERO, Range, Source, StepPrediction
 from workloads.planning.traffic import gathers_per_micro_batch, traffic
-from workloads.planning.transports import ring_rate_gb_per_s, slowest_link
+from workloads.planning.transports import medium, ring_rate_gb_per_s
 from workloads.planning.work import Work
 
 _GPU_UTILISATION = Range(low=0.3, expected=0.48, high=0.68)
@@ -48,7 +48,7 @@ def step_time(work: Work) -> StepPrediction:
         exposed_communication_s=exposed_all,
         host_copy_s=copies,
         optimizer_s=optimizer,
-        slowest_link=slowest_link(work.topology) or "none",
+        slowest_link=medium(work.topology),
         explained=_explained(work),
     )
 

@@ -55,6 +55,30 @@ def slowest_link(topology: Topology) -> LinkClass | None:
     return next((c for c in order if pairs[c]), None)
 
 
+def medium(topology: Topology) -> str:
+    """What the slowest hop of a ring runs over, in words. Pods of one node over TCP never touch the NIC."""
+    link = slowest_link(topology)
+    if link is None:
+        return "nothing: one rank"
+    if link == "same-pod":
+        return _same_pod_medium(topology)
+    if topology.link == "efa":
+        devices = f"{topology.efa_devices_per_pod} EFA a pod"
+        return devices if link == "other-node" else f"{devices}, looped through one host"
+    if topology.rate_bits_per_s is not None:
+        return f"TCP at {topology.rate_bits_per_s / 1e9:g} Gbit/s, dialled"
+    return "same-host TCP" if link == "same-node" else "TCP over the NIC"
+
+
+def _same_pod_medium(topology: Topology) -> str:
+    gpu = topology.machine.gpu
+    if gpu is None:
+        return "loopback of one pod"
+    if "shm" in topology.variants or gpu.intra_node_link == "pcie":
+        return "shared memory of one pod"
+    return "NVLink of one pod"
+
+
 def ring_rate_gb_per_s(topology: Topology) -> Range:
     """Rate of a ring at its slowest hop, 1e9 bytes a second and direction.
 

@@ -6,6 +6,7 @@ from trainer.config import TrainConfig
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, parse_topology
 from workloads.planning.plan import ArmInput, plan, plan_arms
 from workloads.planning.spec import SpecError, parse_stack
+from workloads.planning.transports import medium, ring_rate_gb_per_s
 
 EC2_ROWS = [r for r in NAMED_TOPOLOGIES if not parse_topology(r.name).machine.is_local]
 
@@ -240,3 +241,29 @@ def test_variants_change_one_thing():
     tuned = {v.name: v.value for v in planned("g6e8xl-2x1-tcp-tuned").environment}
     assert set(tuned) - set(plain) == {"NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD", "NCCL_MIN_NCHANNELS"}
     assert {k: v for k, v in tuned.items() if k in plain} == plain
+
+
+@pytest.mark.parametrize(
+    ("topology", "words"),
+    [
+        ("p4d24xl-4x1-tcp", "same-host TCP"),
+        ("g6e12xl-4x4-tcp", "TCP over the NIC"),
+        ("p4d24xl-4x1-efa1", "1 EFA a pod, looped through one host"),
+        ("p4d24xl-2x8-efa4", "4 EFA a pod"),
+        ("p4d24xl-1x8-efa4", "NVLink of one pod"),
+        ("g6e12xl-1x4-local", "shared memory of one pod"),
+        ("h200x4-1x4-local-shm", "shared memory of one pod"),
+        ("cpu-1x2-local", "loopback of one pod"),
+        ("cpu-2x1-tcp-50mbit", "TCP at 0.05 Gbit/s, dialled"),
+        ("cpu-1x1-local", "nothing: one rank"),
+    ],
+)
+def test_the_slowest_hop_is_called_what_it_is(topology, words):
+    assert medium(parse_topology(topology)) == words
+
+
+def test_same_host_tcp_is_never_predicted_by_the_nic():
+    # The card of a p4d carries 100 Gb/s and that of a g6e.8xlarge 25: the same host's TCP knows neither.
+    assert ring_rate_gb_per_s(parse_topology("p4d24xl-2x1-tcp")) == ring_rate_gb_per_s(
+        parse_topology("g6e12xl-2x1-tcp")
+    )

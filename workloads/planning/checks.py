@@ -25,6 +25,7 @@ class Batch(Contract):
 def platform_faults(topology: Topology, platform: Platform, region: str | None) -> Iterator[Fault]:
     """What the platform can't give this topology."""
     yield from _not_yet(platform)
+    yield from _storage_faults(platform)
     if topology.machine.is_local:
         yield from _local_faults(platform)
         return
@@ -43,6 +44,11 @@ def _not_yet(platform: Platform) -> Iterator[Fault]:
         yield _fault("platform.capacity.mode", platform.capacity.mode, "isn't built yet; use onDemand or spot")
     elif platform.capacity.id is not None or platform.capacity.ends_at is not None:
         yield _fault("platform.capacity", platform.capacity.mode, "id and endsAt belong to a reservation; remove them")
+
+
+def _storage_faults(platform: Platform) -> Iterator[Fault]:
+    if platform.storage.keep and platform.storage.fsx == "none":
+        yield _fault("platform.storage.keep", True, "keeps nothing without a file system; set fsx or remove it")
 
 
 def _local_faults(platform: Platform) -> Iterator[Fault]:

@@ -51,6 +51,7 @@ THIRD_PARTY = {
 READERS_OF_THE_ENVIRONMENT = {
     "trainer.distributed",  # what torchrun, Kubernetes and the plan set
     "workloads.lab.capability",  # PATH, with the folders where Debian keeps tc
+    "workloads.lab.arm",  # where a host that is a container has its GPU driver, handed on to pods with GPUs
     "tests.conftest",  # CI
 }
 

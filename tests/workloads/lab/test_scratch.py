@@ -33,7 +33,11 @@ def test_the_folder_of_a_killed_lab_is_removed_at_the_next_start_and_that_of_a_l
             assert sorted(tmp_path.iterdir()) == sorted([mine, next_one])
 
 
-@pytest.mark.parametrize("owner", ["1 0", f"{os.getpid()} another start", "no number", ""])
+@pytest.mark.parametrize(
+    "owner",
+    ["1 0", f"{os.getpid()} another start", "no number", ""],
+    ids=["process 1", "this process, another start", "no number", "nothing"],
+)
 def test_an_owner_that_is_another_process_by_now_is_no_owner(tmp_path: Path, owner: str) -> None:
     left = tmp_path / "lab-left"
     left.mkdir()

@@ -19,8 +19,9 @@ _unexpected: list[str] = []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules that this environment can't even import; the other one runs them."""
-    return True if collection_path.suffix == ".py" and _is_foreign(collection_path) else None
+    """Leave out modules, and folders by their conftest, that this environment can't import; the other one can."""
+    module = collection_path / "conftest.py" if collection_path.is_dir() else collection_path
+    return True if module.suffix == ".py" and module.is_file() and _is_foreign(module) else None
 
 
 def _is_foreign(path: Path) -> bool:

@@ -142,3 +142,10 @@ def test_a_python_without_pip_and_ensurepip_is_told_what_to_install(tmp_path, mo
     monkeypatch.setattr(uv, "_runs", lambda _command: False)
     with pytest.raises(ValueError, match="neither pip nor ensurepip"):
         uv.find_uv("python3")
+
+
+@pytest.mark.usefixtures("no_uv")
+def test_development_tools_that_are_there_are_not_fetched(middle, environment):
+    make(environment, middle, ["app"])
+    with pytest.raises(ValueError, match="uv was asked for"):
+        make(environment, middle, ["app", "pytest"])

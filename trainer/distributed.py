@@ -4,9 +4,11 @@ torchrun sets RANK and its kin; the plan's pods set NODE_NAME and the TOPOLAB_ n
 """
 
 import os
+import shutil
 import socket
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -70,6 +72,26 @@ def check_places(config: TrainConfig, place: Place) -> None:
                 f"torchrun started {started} {what}, the config's topology {config.topology} has {planned}; "
                 f"start {config.pods} x `torchrun --nnodes {config.pods} "
                 f"--nproc-per-node {config.ranks_per_pod}`"
+            )
+
+
+def prepare_cpu_optimizer(
+    place: Place, variables: MutableMapping[str, str] = os.environ, folders: Sequence[str] = sys.path
+) -> None:
+    """Let DeepSpeed build its CPU Adam: ninja on PATH, and a folder that outlives the pod where one is shared.
+
+    Packages that were installed with `pip --target` keep their programs in that folder's bin, which no PATH
+    names. Raises ValueError where ninja or a C++ compiler is missing.
+    """
+    variables.setdefault("TORCH_EXTENSIONS_DIR", str(place.cache / "torch_extensions"))
+    candidates = [Path(sys.executable).parent, *(Path(folder) / "bin" for folder in folders)]
+    found = [str(folder) for folder in candidates if (folder / "ninja").is_file()]
+    path = os.pathsep.join([*found[:1], variables.get("PATH", "")])
+    variables["PATH"] = path
+    for tool, remedy in (("ninja", "pip install ninja"), ("c++", "install a C++ compiler")):
+        if shutil.which(tool, path=path) is None:
+            raise ValueError(
+                f"the recipe keeps the optimizer on the CPU, and DeepSpeed builds it with {tool}: {remedy}"
             )
 
 

@@ -18,7 +18,7 @@ from trainer.config import TrainConfig
 from trainer.counters import connections
 from trainer.cpu_backend import start_gloo
 from trainer.data import Data, load_data
-from trainer.distributed import Place, check_places, read_place
+from trainer.distributed import Place, check_places, prepare_cpu_optimizer, read_place
 from trainer.ending import Ending
 from trainer.facts import Stopwatch, gather, gather_facts, own_facts
 from trainer.feed import MicroBatches
@@ -83,6 +83,8 @@ def _prepare(config: TrainConfig, import_s: float) -> _Ready:
     place = read_place()
     check_places(config, place)
     wish.listen()
+    if config.recipe.zero.offload_optimizer:
+        prepare_cpu_optimizer(place)
     if config.recipe.omp_threads is not None:
         torch.set_num_threads(config.recipe.omp_threads)
     checkpoints = checkpoints_of(config, place.checkpoints)

@@ -1,11 +1,13 @@
 """The place of a process, read from what torchrun and the plan's pod set."""
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.trainer.launching import tiny_config
-from trainer.distributed import check_places, read_place
+from trainer.distributed import check_places, prepare_cpu_optimizer, read_place
 
 TORCHRUN = {
     "RANK": "3",
@@ -71,3 +73,30 @@ def test_other_processes_than_the_topology_has_are_refused() -> None:
         check_places(tiny_config(), place)
     with pytest.raises(ValueError, match=r"started 2 ranks in this pod \(LOCAL_WORLD_SIZE\), .* has 4"):
         check_places(tiny_config(pods=1, ranks_per_pod=4), place)
+
+
+def _program(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return folder
+
+
+def test_ninja_is_found_beside_packages_that_no_path_names(tmp_path: Path) -> None:
+    beside = _program(tmp_path / "site" / "bin", "ninja")
+    compilers = _program(tmp_path / "compilers", "c++")
+    variables = {"PATH": str(compilers)}
+    place = read_place(TORCHRUN | {"TOPOLAB_CACHE": "/cache"})
+    prepare_cpu_optimizer(place, variables, [str(tmp_path / "site")])
+    assert variables["PATH"].split(":")[-2:] == [str(beside), str(compilers)]
+    assert variables["TORCH_EXTENSIONS_DIR"] == "/cache/torch_extensions"
+
+
+@pytest.mark.parametrize(("there", "missing"), [("ninja", "c++"), ("c++", "ninja")])
+def test_a_missing_build_tool_is_named_before_deepspeed_needs_it(tmp_path: Path, there: str, missing: str) -> None:
+    variables = {"PATH": str(_program(tmp_path, there))}
+    interpreter_has_it = (Path(sys.executable).parent / missing).exists()
+    assert not interpreter_has_it, "this test needs an interpreter without ninja beside it"
+    with pytest.raises(ValueError, match=rf"builds it with {re.escape(missing)}: "):
+        prepare_cpu_optimizer(read_place(TORCHRUN), variables, [])

@@ -76,15 +76,15 @@ def check_places(config: TrainConfig, place: Place) -> None:
 
 
 def prepare_cpu_optimizer(
-    place: Place, variables: MutableMapping[str, str] = os.environ, folders: Sequence[str] = sys.path
+    place: Place, variables: MutableMapping[str, str] = os.environ, folders: Sequence[Path] | None = None
 ) -> None:
     """Let DeepSpeed build its CPU Adam: ninja on PATH, and a folder that outlives the pod where one is shared.
 
-    Packages that were installed with `pip --target` keep their programs in that folder's bin, which no PATH
-    names. Raises ValueError where ninja or a C++ compiler is missing.
+    `folders`: where programs of Python packages may lie; None: of this interpreter. Raises ValueError where
+    ninja or a C++ compiler is missing.
     """
     variables.setdefault("TORCH_EXTENSIONS_DIR", str(place.cache / "torch_extensions"))
-    candidates = [Path(sys.executable).parent, *(Path(folder) / "bin" for folder in folders)]
+    candidates = _program_folders() if folders is None else folders
     found = [str(folder) for folder in candidates if (folder / "ninja").is_file()]
     path = os.pathsep.join([*found[:1], variables.get("PATH", "")])
     variables["PATH"] = path
@@ -93,6 +93,11 @@ def prepare_cpu_optimizer(
             raise ValueError(
                 f"the recipe keeps the optimizer on the CPU, and DeepSpeed builds it with {tool}: {remedy}"
             )
+
+
+def _program_folders() -> list[Path]:
+    """Beside the interpreter, and in `bin` of each folder of packages: `pip --target` puts programs there."""
+    return [Path(sys.executable).parent, *(Path(folder) / "bin" for folder in sys.path)]
 
 
 def _number(variables: Mapping[str, str], name: str) -> int:

@@ -84,7 +84,7 @@ def start_pod(pod: Manifest, surroundings: Surroundings) -> RunningPod:
     that it asks for are the plan's business: no limit is set.
     """
     bin_folder = _bin_folder(surroundings)
-    visible = _python_folders(surroundings.interpreter, bin_folder)
+    visible = python_folders(surroundings.interpreter, bin_folder)
     given = {**surroundings.environment, **_gpu_environment(pod, surroundings)}
     program = read_pod(pod, replace(surroundings, environment=given), bin_folder, visible)
     if program.namespace is None:
@@ -136,9 +136,15 @@ def _bin_folder(surroundings: Surroundings) -> str:
     return str(folder)
 
 
-def _python_folders(interpreter: Path, bin_folder: str) -> tuple[str, ...]:
-    """The interpreter's own installation and the one that a virtual environment was made from."""
+def python_folders(interpreter: Path, bin_folder: str) -> tuple[str, ...]:
+    """The interpreter's own installation, the one that a virtual environment was made from, and what it imports.
+
+    An environment may stand on another one's packages (a `.pth` file names them); of the interpreter that runs
+    this they are known.
+    """
+    imported = {Path(folder) for folder in sys.path} if interpreter.samefile(sys.executable) else set()
     installations = {interpreter.parent.parent, interpreter.resolve().parent.parent}
+    installations |= {folder for folder in imported if folder.is_absolute() and folder.is_dir()}
     return tuple(sorted({str(folder) for folder in installations if folder != Path("/")} | {bin_folder}))
 
 

@@ -26,7 +26,7 @@ from tests.workloads.lab.scene import (
 )
 from workloads.lab.capability import Capability
 from workloads.lab.descendants import descendants
-from workloads.lab.sandbox import RunningPod, end_pods, start_pod
+from workloads.lab.sandbox import RunningPod, end_pods, python_folders, start_pod
 
 LIMIT_S = 20.0
 """A machine under load is slow; a pod that still runs after this hangs."""
@@ -174,6 +174,17 @@ def test_python_is_the_given_interpreter_whatever_its_file_is_called(start: Star
     running = start(pod("p-0", "import sys; print(sys.orig_argv[0])"), interpreter=other)
     assert running.wait(LIMIT_S).exit_code == 0
     assert running.log.read_text().strip() == str(other)
+
+
+def test_packages_that_another_environment_lends_the_interpreter_are_shown_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lent = tmp_path / "lent" / "site-packages"
+    lent.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(lent))
+    shown = python_folders(Path(sys.executable), "/bin")
+    assert str(lent) in shown
+    assert str(tmp_path / "absent") not in shown
 
 
 def test_gpus_of_a_pod_are_the_only_visible_ones_and_its_ranks_are_a_host_of_their_own(start: Start) -> None:

@@ -5,6 +5,7 @@ import fnmatch
 EXPECTED: tuple[tuple[str, str], ...] = (
     # (pattern of the test's id, words of the reason)
     ("*", "needs a GPU"),
+    ("*lab*", "only root can"),
 )
 
 

@@ -99,7 +99,8 @@ def installed(python: str) -> dict[str, str]:
 
 
 def _interpreter(given: str) -> str:
-    python = shutil.which(given or sys.executable)
+    # Asked by an environment of its own, what that one stands on: an environment cannot be made anew from itself.
+    python = shutil.which(given or getattr(sys, "_base_executable", sys.executable))
     if python is None:
         raise ValueError(f"PYTHON={given}: no such interpreter; give its full path")
     version = _ask(python, "import sys; print(*sys.version_info[:2], sep='.')").strip()

@@ -73,22 +73,25 @@ def run_experiment(
     cache: Path,
     observer: Observer,
     capability: Capability | None = None,
+    interpreter: Path = Path(sys.executable),
 ) -> LabOutcome:
     """Run every arm `repeats` times in rotated order; records go to `out`/<experiment>/<run id>/.
 
-    A failed turn doesn't stop the others. `cache` is a folder that outlives the lab, for data and tokenizers.
+    A failed turn doesn't stop the others. `cache` is a folder that outlives the lab, for data and tokenizers;
+    `interpreter` has the trainer's packages.
     Raises ValueError where this machine can't run the experiment at all.
     """
     folder = out.absolute() / planned.experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
     bench = Bench(
+        interpreter=interpreter,
         environment={"TOPOLAB_CACHE": str(cache.absolute()), "HF_HUB_OFFLINE": "1"},
         shared_folders=(cache.absolute(),),
         capability=capability or probe(),
     )
     # All arms train on the same samples, whatever their pods.
-    fetch_data(planned.plans[0].config, cache, Path(sys.executable))
+    fetch_data(planned.plans[0].config, cache, interpreter)
     ends = []
     for turn in turns(planned, machine):
         observer.turn_begins(turn)

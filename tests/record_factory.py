@@ -16,7 +16,10 @@ from trainer.config import (
     ExpectedBytes,
     LinkExpectation,
     ModelConfig,
+    PredictedRange,
+    PredictedRun,
     RecipeConfig,
+    Rental,
     TrainConfig,
     ZeroConfig,
 )
@@ -153,6 +156,7 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         data=DataFacts(sha256="d" * 64, tokenizer_sha256="e" * 64, texts=100, tokens=50_000, samples=400),
         model_parameters=1_000_000,
         link_shaping=made.link_shaping,
+        link_probe=None,
         ranks=tuple(ranks),
         transports=seen,
         summary=summarize(config, steps, ranks),
@@ -183,6 +187,8 @@ def config_of(made: Made) -> TrainConfig:
         resume=False,
         on_wrong_link="stop",
         expectations=_expectations(made),
+        predicted=PREDICTED,
+        rental=Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None),
         image=None,
         cpus_per_rank=1.0,
         memory_gib_per_rank=4.0,
@@ -279,6 +285,13 @@ def _expected_bytes(made: Made) -> ExpectedBytes | None:
     )
 
 
+PREDICTED = PredictedRun(
+    step_s=PredictedRange(low=0.05, expected=0.1, high=0.4),
+    parts_s={"compute": 0.08, "exposed communication": 0.02},
+    slowest_link="TCP at 0.05 Gbit/s, dialled",
+)
+
+
 def _rank_facts(made: Made, rank: int) -> RankFacts:
     pod, local_rank = divmod(rank, made.ranks_per_pod)
     gpu = made.backend == "nccl"
@@ -291,6 +304,7 @@ def _rank_facts(made: Made, rank: int) -> RankFacts:
         addresses=("127.0.0.1", _address(pod)),
         device=Device(name="A100", uuid=f"GPU-{rank}", pci_bus_id="10:1d.0", memory_bytes=42 * 10**9) if gpu else None,
         efa_devices=tuple(f"rdmap16s{27 + i}" for i in range(made.efa_devices)),
+        nccl_nics_found=made.efa_devices if gpu else None,
         connections=() if gpu else tuple(_connections(made, rank)),
         counters=_counters(made),
         peak_allocated_bytes=3 * 10**9 if gpu else None,

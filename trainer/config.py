@@ -93,9 +93,11 @@ class LinkExpectation(Contract):
     pairs: int = Field(ge=0)
     """Unordered pairs of ranks of this class."""
     expected: tuple[str, ...]
-    """Any one of these transports proves the class: `P2P`, `SHM`, `NET/Libfabric`, `NET/Libfabric+GDRDMA`,
-    `NET/Socket`, `TCP` (gloo between pods), `loopback` (gloo inside a pod)."""
+    """What pairs of the class may use, and nothing else: `P2P`, `P2P+read` (the receiver reads), `SHM`,
+    `NET/Libfabric`, `NET/Libfabric+GDRDMA`, `NET/Socket`, `TCP` (gloo between pods), `loopback` (gloo inside a
+    pod)."""
     forbidden: tuple[str, ...]
+    """Named because it is what a wrong set-up would fall back to; anything else unexpected is wrong as well."""
 
 
 class ExpectedBytes(Contract):
@@ -120,6 +122,35 @@ class Expectations(Contract):
     """None: the plan knows no formula for this topology; the counters are then recorded but not judged."""
     link_rate_bits_per_s: float | None
     """The rate that the topology's name dials (local machines), else None."""
+
+
+class PredictedRange(Contract):
+    """Low, expected and high value; the unit stands in the name of the field."""
+
+    low: float
+    expected: float
+    high: float
+
+
+class PredictedRun(Contract):
+    """What was said before the run; the record keeps it, so that a later model can't reword it."""
+
+    step_s: PredictedRange
+    parts_s: dict[str, float]
+    """Expected seconds of one step by part: compute, exposed communication, host copies, optimizer."""
+    slowest_link: str
+    """What the slowest hop runs over, in words."""
+
+
+class Rental(Contract):
+    """How the nodes are paid for."""
+
+    region: str | None
+    capacity: Literal["onDemand", "spot", "local"]
+    usd_per_node_hour: float | None
+    """On-demand price; None: not known (spot, other regions) or nothing to pay (local)."""
+    price_source: str | None
+    """Whose price, of which region and day."""
 
 
 class TrainConfig(Contract):
@@ -150,6 +181,8 @@ class TrainConfig(Contract):
     resume: bool
     on_wrong_link: Literal["stop", "record"]
     expectations: Expectations
+    predicted: PredictedRun
+    rental: Rental
     image: str | None
     cpus_per_rank: float = Field(gt=0)
     memory_gib_per_rank: float = Field(gt=0)

@@ -121,6 +121,7 @@ def _record(
         data=end.data,
         model_parameters=parameters(config.model.architecture),
         link_shaping=shaping,
+        link_probe=None,
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),

@@ -54,6 +54,7 @@ def own_facts(
         addresses=counters.addresses(),
         device=hardware.device(place.local_rank),
         efa_devices=counters.efa_devices(),
+        nccl_nics_found=None,
         connections=connections,
         counters=tuple(samples),
         peak_allocated_bytes=allocated,

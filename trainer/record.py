@@ -109,6 +109,8 @@ class RankFacts(Contract):
     """Addresses of this pod's interfaces, lo included."""
     device: Device | None
     efa_devices: tuple[str, ...]
+    nccl_nics_found: int | None
+    """NICs that NCCL's network plugin says it found (`found N nics`); None: no such line."""
     connections: tuple[Connection, ...]
     """Established connections between ranks (gloo's evidence), taken inside the timed window."""
     counters: tuple[CounterSample, ...]
@@ -142,6 +144,13 @@ class Transport(Contract):
     detail: str
     """The source's own words, e.g. `NET/Libfabric/0/GDRDMA` or `10.90.0.1 -> 10.90.0.2`."""
     channels: int = Field(ge=0)
+
+
+class LinkProbe(Contract):
+    """What one pod sent flat out for a moment before the warm-up: the rate that its link really lets through."""
+
+    sent_bytes: int = Field(ge=0)
+    seconds: float = Field(gt=0)
 
 
 class Summary(Contract):
@@ -187,6 +196,8 @@ class RunRecord(Contract):
     data: DataFacts
     model_parameters: int
     link_shaping: LinkShaping
+    link_probe: LinkProbe | None
+    """Of the pod that sent most; None where no rate is dialled."""
     ranks: tuple[RankFacts, ...]
     transports: tuple[Transport, ...]
     summary: Summary

@@ -18,7 +18,10 @@ from trainer.config import (
     Expectations,
     LinkExpectation,
     ModelConfig,
+    PredictedRange,
+    PredictedRun,
     RecipeConfig,
+    Rental,
     TrainConfig,
     ZeroConfig,
 )
@@ -82,6 +85,10 @@ def tiny_config(**changes: Any) -> TrainConfig:
         checkpoint_every_steps=None,
         resume=False,
         on_wrong_link="stop",
+        predicted=PredictedRun(
+            step_s=PredictedRange(low=0.1, expected=0.2, high=0.4), parts_s={"compute": 0.2}, slowest_link="none"
+        ),
+        rental=Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None),
         expectations=Expectations(
             nodes=1,
             efa_devices_per_pod=0,

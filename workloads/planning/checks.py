@@ -7,7 +7,7 @@ from workloads.catalogue.models import MODELS, Model
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, Topology, parse_topology
 from workloads.planning.memory import SAFETY, fits, memory
 from workloads.planning.prediction import CostPrediction, MemoryPrediction, Range
-from workloads.planning.recipes import SEED_RECIPES, SEED_SEQUENCE_LENGTH
+from workloads.planning.recipes import SEED_BATCH, SEED_RECIPES, SEED_SEQUENCE_LENGTH
 from workloads.planning.spec import Fault, Platform, Run, Stack
 from workloads.planning.work import Work
 
@@ -146,7 +146,7 @@ def batch(topology: Topology, model: Model, run: Run) -> tuple[Batch, tuple[Faul
 
 
 def _seed_batch_faults(topology: Topology, run: Run, length: int) -> list[Fault]:
-    micro, accumulation = (4, 4) if run.recipe == "seed-g6e" else (1, 4)
+    micro, accumulation = SEED_BATCH[run.recipe]
     own = micro * accumulation * topology.ranks * length
     if run.global_batch_tokens in (None, own):
         return []

@@ -1,14 +1,17 @@
 """Plan: topology x run x platform, checked and complete."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainer.config import (
     DataConfig,
     Expectations,
     ExpectedBytes,
+    PredictedRange,
+    PredictedRun,
     RecipeConfig,
+    Rental,
     TrainConfig,
 )
 from trainer.deepspeed_config import deepspeed_config
@@ -166,6 +169,7 @@ def _refuse(where: str, faults: tuple[Fault, ...]) -> None:
 
 def _plan_group(group: Sequence[_Ready], experiment: str) -> tuple[Plan, ...]:
     situations = [_situation(one) for one in group]
+    companions = [_situation(other) for one in group for other in _companions(one, experiment)]
     names = {one.arm.stack.run.recipe for one in group}
     if len(names) > 1:
         raise SpecError(
@@ -178,11 +182,22 @@ def _plan_group(group: Sequence[_Ready], experiment: str) -> tuple[Plan, ...]:
                 ),
             ),
         )
-    recipes = choose(names.pop(), situations)
+    # Recipes of the companions are not ours to run: they only keep ours such that theirs can be the same.
+    recipes = choose(names.pop(), [*situations, *companions])[: len(group)]
     return tuple(
         _complete(one, situation, recipe, experiment)
         for one, situation, recipe in zip(group, situations, recipes, strict=True)
     )
+
+
+def _companions(one: _Ready, experiment: str) -> Iterator[_Ready]:
+    """The arms that a stack says it will be compared with, as far as a recipe depends on them."""
+    for name in one.arm.stack.run.compared_with:
+        stack = one.arm.stack.model_copy(update={"topology": name})
+        ready, faults = _check(replace(one.arm, stack=stack), experiment, None)
+        _refuse(f"{experiment}, run.comparedWith {name}", faults)
+        assert ready is not None, "no fault, so it is ready"
+        yield ready
 
 
 def _situation(one: _Ready) -> Situation:
@@ -253,10 +268,37 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         resume=False,
         on_wrong_link=run.on_wrong_link,
         expectations=_expectations(topology, prediction),
+        predicted=_predicted(prediction),
+        rental=_rental(one, prediction),
         image=image.reference,
         cpus_per_rank=cpus_per_rank(topology),
         memory_gib_per_rank=memory_gib_per_rank(topology),
     )
+
+
+def _predicted(prediction: Prediction) -> PredictedRun:
+    step = prediction.step
+    return PredictedRun(
+        step_s=PredictedRange(low=step.step_s.low, expected=step.step_s.expected, high=step.step_s.high),
+        parts_s={
+            "compute": step.compute_s.expected,
+            "exposed communication": step.exposed_communication_s.expected,
+            "host copies": step.host_copy_s.expected,
+            "optimizer": step.optimizer_s.expected,
+        },
+        slowest_link=step.slowest_link,
+    )
+
+
+def _rental(one: _Ready, prediction: Prediction) -> Rental:
+    """Spot has no price here: it changes by the hour, and the on-demand price would be a wrong number."""
+    if one.topology.machine.is_local:
+        return Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None)
+    capacity = one.arm.stack.platform.capacity.mode
+    assert capacity in ("onDemand", "spot"), "checked by platform_faults"
+    price = prediction.cost.usd_per_hour if capacity == "onDemand" else None
+    source = None if price is None else prediction.cost.explained.source
+    return Rental(region=one.arm.region, capacity=capacity, usd_per_node_hour=price, price_source=source)
 
 
 def _expectations(topology: Topology, prediction: Prediction) -> Expectations:

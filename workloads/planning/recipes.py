@@ -13,7 +13,11 @@ from trainer.flops import layer_parameters, parameters
 
 SEED_SEQUENCE_LENGTH = 512
 """Truncation length of a line: an assumption of ours, the pages don't state it."""
-SEED_RECIPES = ("seed-g6e", "seed-p4d")
+
+SEED_BATCH = {"seed-g6e": (4, 4), "seed-p4d": (1, 4)}
+"""Micro-batch and accumulation of the seeds' recipes."""
+
+SEED_RECIPES = tuple(SEED_BATCH)
 
 LEARNING_RATE = 2e-5
 """The seeds' AdamW rate, kept for all recipes so that losses compare."""
@@ -28,6 +32,7 @@ def seed_recipe(name: str, a: Architecture) -> RecipeConfig:
     """
     assert name in SEED_RECIPES
     wide = name == "seed-g6e"
+    micro_batch, accumulation = SEED_BATCH[name]
     h = a.hidden_size
     return RecipeConfig(
         name=name,
@@ -43,8 +48,8 @@ def seed_recipe(name: str, a: Architecture) -> RecipeConfig:
             max_reuse_distance=1_000_000_000 if wide else 100_000_000,
             gather_16bit_weights_on_save=not wide,
         ),
-        micro_batch=4 if wide else 1,
-        accumulation=4,
+        micro_batch=micro_batch,
+        accumulation=accumulation,
         activation_checkpointing=not wide,
         learning_rate=LEARNING_RATE,
         gradient_clipping=1.0,

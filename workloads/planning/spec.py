@@ -128,6 +128,8 @@ class Run(Spec):
     seed: int = Field(default=7, ge=0)
     attempt: int = Field(default=1, ge=1)
     on_wrong_link: Literal["stop", "record"] = "stop"
+    compared_with: tuple[str, ...] = ()
+    """Topologies of other stacks that this one will be compared with: `auto` then takes a recipe that serves all."""
 
 
 class Stack(Spec):

@@ -104,14 +104,19 @@ def _same_pod(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return ("loopback",), ("TCP",)
     network = ("NET/Socket", "NET/Libfabric", "NET/Libfabric+GDRDMA")
     if "shm" in topology.variants or topology.machine.gpu.intra_node_link == "pcie":
-        return ("SHM",), ("P2P", *network)
-    return ("P2P",), ("SHM", *network)
+        return ("SHM",), ("P2P", "P2P+read", *network)
+    if "push" in topology.variants:
+        return ("P2P",), ("P2P+read", "SHM", *network)
+    if "pull" in topology.variants:
+        return ("P2P+read",), ("P2P", "SHM", *network)
+    # NCCL's own choice: the receiver reads on A100 over NVLink, the sender writes elsewhere.
+    return ("P2P", "P2P+read"), ("SHM", *network)
 
 
 def _across(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if topology.machine.gpu is None:
         return ("TCP",), ("loopback",)
-    inside = ("P2P", "SHM")
+    inside = ("P2P", "P2P+read", "SHM")
     if topology.link == "tcp":
         return ("NET/Socket",), (*inside, "NET/Libfabric", "NET/Libfabric+GDRDMA")
     instance = topology.machine.instance_type

@@ -268,3 +268,40 @@ def test_same_host_tcp_is_never_predicted_by_the_nic():
     assert ring_rate_gb_per_s(parse_topology("p4d24xl-2x1-tcp")) == ring_rate_gb_per_s(
         parse_topology("g6e12xl-2x1-tcp")
     )
+
+
+def test_stacks_that_will_be_compared_get_one_recipe():
+    # Two nodes could keep all parameters gathered, one can't: alone each takes its own, named together the same.
+    one, two = "p4d24xl-1x8-efa4", "p4d24xl-2x8-efa4"
+    alone = [planned(t, model="llama-3-8b").config.recipe.zero for t in (one, two)]
+    together = [
+        planned(t, model="llama-3-8b", comparedWith=[other]).config.recipe for t, other in ((one, two), (two, one))
+    ]
+    assert alone[0] != alone[1]
+    assert together[0].zero == together[1].zero
+    assert together[0].micro_batch == together[1].micro_batch
+    assert together[0].accumulation == 2 * together[1].accumulation
+
+
+def test_a_companion_that_cannot_be_is_refused_by_its_name():
+    assert "run.comparedWith g6e8xl-2x1-efa9" in refusal("g6e8xl-2x1-efa1", comparedWith=["g6e8xl-2x1-efa9"])
+
+
+def test_push_and_pull_expect_each_its_own_direction():
+    def expected(topology):
+        links = planned(topology, model="llama-3-8b").config.expectations.links
+        return next(x for x in links if x.link_class == "same-pod")
+
+    assert expected("p4d24xl-1x8-efa4-push").expected == ("P2P",)
+    assert expected("p4d24xl-1x8-efa4-pull").expected == ("P2P+read",)
+    assert "P2P+read" in expected("p4d24xl-1x8-efa4-push").forbidden
+
+
+def test_the_config_carries_what_was_predicted_and_how_it_is_paid_for():
+    p = planned("g6e8xl-2x1-efa1")
+    assert p.config.predicted.step_s.expected == p.prediction.step.step_s.expected
+    assert p.config.rental.usd_per_node_hour == 4.52856
+    assert "us-east-1, 2026-07-06" in (p.config.rental.price_source or "")
+    spot = planned("g6e8xl-2x1-efa1", platform={"capacity": {"mode": "spot"}})
+    assert (spot.config.rental.capacity, spot.config.rental.usd_per_node_hour) == ("spot", None)
+    assert tiny().config.rental.capacity == "local"

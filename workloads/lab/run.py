@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from workloads.catalogue.machines import Machine
 from workloads.lab.arm import ArmOutcome, Bench, run_arm
@@ -18,6 +17,8 @@ from workloads.rendering.manifests import documents
 from workloads.rendering.pods import pods
 
 RECORD_FILE = "record.json"
+POD_LOGS = "pod-logs"
+"""Folder of what the pods printed, a folder a turn: of a turn without a record it is all there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,8 @@ def run_experiment(
     capability: Capability | None = None,
     interpreter: Path = Path(sys.executable),
 ) -> LabOutcome:
-    """Run every arm `repeats` times in rotated order; records go to `out`/<experiment>/<run id>/.
+    """Run every arm `repeats` times in rotated order; records go to `out`/<experiment>/<run id>/,
+    what the pods printed beside them.
 
     A failed turn doesn't stop the others. `cache` is a folder that outlives the lab, for data and tokenizers;
     `interpreter` has the trainer's packages.
@@ -138,16 +140,15 @@ def _take(turn: Turn, folder: Path, machine: Machine, bench: Bench, observer: Ob
     rendered = documents(turn.plan, Bindings.local(records_path=str(folder)))
     by_kind: Mapping[str, Document] = {d["kind"]: d for d in rendered}
     before = _runs(folder, turn.plan.job_name)
-    with TemporaryDirectory(prefix="topolab-logs-") as logs:
-        outcome = run_arm(
-            pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"]),
-            rendered,
-            turn.plan.topology.rate_bits_per_s,
-            Path(logs),
-            range(machine.node_gpus),
-            lambda event: observer.event(turn, event),
-            bench,
-        )
+    outcome = run_arm(
+        pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"]),
+        rendered,
+        turn.plan.topology.rate_bits_per_s,
+        folder / POD_LOGS / f"{turn.number:02d}-{turn.plan.job_name}",
+        range(machine.node_gpus),
+        lambda event: observer.event(turn, event),
+        bench,
+    )
     written = sorted(_runs(folder, turn.plan.job_name) - before)
     failure = outcome.failure
     if failure is None and len(written) != 1:

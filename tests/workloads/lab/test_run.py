@@ -8,7 +8,7 @@ from tests.workloads.lab.scene import LOOPBACK
 from workloads.catalogue.machines import CPU
 from workloads.lab.experiments import PlannedExperiment, load_experiment
 from workloads.lab.fetch import fetch_data
-from workloads.lab.run import LabOutcome, Observer, Turn, TurnOutcome, run_experiment, turns
+from workloads.lab.run import POD_LOGS, LabOutcome, Observer, Turn, TurnOutcome, run_experiment, turns
 
 EXPERIMENT = """
 name: three
@@ -67,6 +67,9 @@ def test_a_turn_that_fails_is_told_and_the_others_still_run(planned: PlannedExpe
     outcome = _run(planned, tmp_path, ended, interpreter)
     assert len(ended) == len(outcome.turns) == len(outcome.failures) == 9
     assert outcome.records == ()
+    logs = list((tmp_path / "out" / "three" / POD_LOGS).glob("*/*.log"))
+    assert len(logs) == 3 * (1 + 2 + 2)
+    assert any("no torch here" in log.read_text() for log in logs)
     assert all("exit code 7" in failure and "no torch here" in failure for failure in outcome.failures)
 
 

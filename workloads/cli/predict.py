@@ -101,7 +101,7 @@ def _time(plan: Plan) -> dict[str, str]:
         "    of it not hidden": spread(step.exposed_communication_s, in_seconds),
         "  host copies": spread(step.host_copy_s, in_seconds),
         "  optimizer": spread(step.optimizer_s, in_seconds),
-        "token slots/s, all ranks": spread(prediction.tokens_per_s, number),
+        "real tokens/s, all ranks": spread(prediction.real_tokens_per_s, number),
         "MFU": "n/a (peak rate unknown)" if mfu is None else f"{spread(mfu.scaled(100), number)} %",
         "steps": str(plan.config.steps),
         "wall clock": spread(prediction.wall_clock_s, in_seconds),

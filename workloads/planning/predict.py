@@ -22,7 +22,7 @@ def predict(work: Work, *, steps: int, region: str | None) -> Prediction:
         memory=memory(work),
         traffic=traffic(work),
         step=step,
-        tokens_per_s=_rate(work.slots_per_step, step.step_s),
+        real_tokens_per_s=_rate(work.real_tokens_per_step, step.step_s),
         mfu=_mfu(work, step.step_s),
         wall_clock_s=wall_clock,
         cost=cost(work.topology, region=region, wall_clock_s=wall_clock),
@@ -35,8 +35,9 @@ def _rate(amount: float, seconds: Range) -> Range:
 
 def _mfu(work: Work, step_s: Range) -> Range | None:
     peak = work.topology.machine.gpu.peak_flops_per_s if work.topology.machine.gpu else None
-    attended = work.slots_per_micro_batch / work.recipe.micro_batch
-    flops = work.slots_per_step / work.topology.ranks * flops_per_token(work.architecture, attended)
+    sequences = work.recipe.micro_batch * work.recipe.accumulation * work.topology.ranks
+    attended = work.real_tokens_per_step / sequences
+    flops = work.real_tokens_per_step / work.topology.ranks * flops_per_token(work.architecture, attended)
     rate = _rate(flops, step_s)
     ends = [mfu(r, peak) for r in (rate.low, rate.expected, rate.high)]
     low, expected, high = ends

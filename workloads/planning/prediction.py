@@ -93,8 +93,9 @@ class Prediction:
     memory: MemoryPrediction
     traffic: TrafficPrediction
     step: StepPrediction
-    tokens_per_s: Range
-    """Token slots of all ranks together, padding included."""
+    real_tokens_per_s: Range
+    """Of all ranks together, padding not counted."""
     mfu: Range | None
+    """Of real tokens, as it is measured."""
     wall_clock_s: Range
     cost: CostPrediction

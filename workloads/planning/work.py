@@ -38,6 +38,14 @@ class Work:
         return self.slots_per_micro_batch * self.recipe.accumulation * self.topology.ranks
 
     @property
+    def real_tokens_per_step(self) -> float:
+        """Of those slots, the ones that are no padding: what throughput and MFU count."""
+        if self.feed == "packed":
+            return self.slots_per_step
+        mean = min(LINES_MEAN_TOKENS, float(self.sequence_length))
+        return mean * self.recipe.micro_batch * self.recipe.accumulation * self.topology.ranks
+
+    @property
     def backend(self) -> Backend:
         """NCCL between GPUs, gloo between CPU ranks."""
         return "gloo" if self.topology.machine.gpu is None else "nccl"

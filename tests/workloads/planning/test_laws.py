@@ -115,6 +115,24 @@ def test_a_dialled_rate_is_the_rate_of_the_ring(mbit):
     assert rate.low < rate.expected < rate.high == pytest.approx(mbit / 8000)
 
 
+@given(works())
+def test_padding_is_no_throughput(work):
+    padded, packed = replace(work, feed="lines"), replace(work, feed="packed")
+    assert padded.real_tokens_per_step <= padded.slots_per_step <= packed.slots_per_step
+    assert packed.real_tokens_per_step == packed.slots_per_step
+
+
+@given(works())
+def test_recomputation_costs_a_third_more_compute(work):
+    kept, again = (
+        replace(work, recipe=work.recipe.model_copy(update={"activation_checkpointing": on})) for on in (False, True)
+    )
+    hooks = 0.009 * work.architecture.layers if work.recipe.zero.stage == 3 else 0.009
+    passes = work.recipe.accumulation
+    matmul = [step_time(w).compute_s.expected / passes - hooks for w in (kept, again)]
+    assert matmul[1] == pytest.approx(4 / 3 * matmul[0], rel=1e-6)
+
+
 def test_one_pod_sends_nothing():
     work = Work(
         architecture=TINY.config.architecture,

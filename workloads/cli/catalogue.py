@@ -12,6 +12,10 @@ from workloads.catalogue.topologies import NAMED_TOPOLOGIES, NamedTopology, pars
 from workloads.cli.output import as_json, print_json, print_table
 
 
+JSON_ALONE = frozenset({"seed_measured_total_s", "nvme_gb", "gpudirect_rdma", "vcpu_quota"})
+"""Columns that would make the tables wider than a terminal."""
+
+
 @click.command("catalogue")
 @as_json
 def command(as_json: bool) -> None:
@@ -28,7 +32,7 @@ def command(as_json: bool) -> None:
         print_json(document)
         return
     for title, entries in document.items():
-        columns = list(entries[0])
+        columns = [column for column in entries[0] if column not in JSON_ALONE]
         rows = [tuple(_text(entry[column]) for column in columns) for entry in entries]
         print_table([column.replace("_", " ") for column in columns], rows, title=title)
 
@@ -46,6 +50,7 @@ def _topology(row: NamedTopology) -> dict[str, Any]:
         "model": row.model,
         "recipe": row.recipe,
         "usd_per_hour": None if price is None else round(price * topology.nodes, 2),
+        "seed_measured_total_s": row.measured_total_s,
         "shows": row.shows,
     }
 
@@ -63,6 +68,9 @@ def _machine(machine: Machine) -> dict[str, Any]:
         "network_gbps": kind.network_gbps if kind else None,
         "vcpus": kind.vcpus if kind else None,
         "memory_gib": kind.memory_gib if kind else None,
+        "nvme_gb": kind.nvme_gb if kind else None,
+        "gpudirect_rdma": kind.gpudirect_rdma if kind else None,
+        "vcpu_quota": kind.quota_code if kind else None,
         "usd_per_hour": usd_per_hour(machine.name, ON_DEMAND.region),
     }
 

@@ -34,7 +34,7 @@ def command(source: str, out: Path) -> None:
 
     Runs that are already there are left as they are; one that differs is refused and nothing is written.
     """
-    uri = source if "://" in source or source.startswith("file:") else records_uri(source)
+    uri = source if "://" in source or source.startswith("file:") or Path(source).is_dir() else records_uri(source)
     fetched, known = collect(uri, out)
     click.echo(f"{out}: {fetched} runs fetched, {known} were there already")
 

@@ -35,6 +35,9 @@ def command(experiment: str | None, out: Path | None) -> int:
         outcome = run_experiment(planned, machine, out, CACHE.expanduser(), observer)
     for failure in outcome.failures:
         click.echo(f"topo: {failure}", err=True)
+    missing = sorted({turn.turn.plan.config.arm for turn in outcome.turns if turn.record is None})
+    if missing:
+        click.echo(f"topo: not on the page, because no record was left: {', '.join(missing)}", err=True)
     invalid = _report(outcome, out / planned.experiment.name / "report.html", planned.experiment.vary)
     return 1 if outcome.failures or invalid else 0
 

@@ -42,7 +42,9 @@ def plain_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(*(Column(name, overflow="fold") for name in columns), box=SIMPLE_HEAD, pad_edge=False)
+    # The first column names the row: a name that is broken can't be copied.
+    headers = (Column(name, overflow="fold", no_wrap=position == 0) for position, name in enumerate(columns))
+    table = Table(*headers, box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(table)

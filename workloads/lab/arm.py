@@ -265,10 +265,16 @@ def _outcome(told: _Told, logs: Mapping[str, Path], shaping: LinkShaping, why: s
 
 
 def _failure(event: PodExited, log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    lines = _own_words(log.read_text(errors="replace").splitlines())[-LAST_LINES:]
     said = f" ({event.message})" if event.message else ""
     last = "\n".join(f"    {line}" for line in lines) or "    (it printed nothing)"
     return (
         f"pod {event.pod} ended with exit code {event.exit_code}: {event.reason}{said}; its peers were "
         f"ended. Last lines of {log}:\n{last}"
     )
+
+
+def _own_words(lines: list[str]) -> list[str]:
+    """What the ranks said themselves: torchrun marks it, and its own account of the failure has no cause in it."""
+    ranks = [line for line in lines if line.startswith("[default")]
+    return ranks or lines

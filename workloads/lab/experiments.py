@@ -1,5 +1,6 @@
 """Experiment files: the built-in ones by name, any other by path."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -7,9 +8,10 @@ from string import Template
 
 import yaml
 
+from workloads.catalogue.instances import INSTANCE_TYPES
 from workloads.catalogue.machines import Machine
 from workloads.planning.plan import ArmInput, Plan, plan_arms
-from workloads.planning.spec import Experiment, parse_experiment
+from workloads.planning.spec import Experiment, Fault, SpecError, Stack, parse_experiment
 
 _BUILT_IN = files("workloads") / "experiments"
 
@@ -44,9 +46,26 @@ def load_experiment(source: str | None, machine: Machine) -> PlannedExperiment:
     if not isinstance(values, dict):
         raise ValueError(f"{where}: no experiment in it; it has name, vary, base, arms and repeats")
     experiment, stacks = parse_experiment(values, where)
+    _refuse_cloud(stacks, machine, where)
     arms = tuple(ArmInput(name=arm, stack=stack, region=None) for arm, stack in stacks)
     plans = plan_arms(arms, vary=experiment.vary, experiment=experiment.name, detected=machine)
     return PlannedExperiment(experiment=experiment, arms=arms, plans=plans)
+
+
+def _refuse_cloud(stacks: Sequence[tuple[str, Stack]], machine: Machine, where: str) -> None:
+    """EC2 topologies run by `pulumi up`; a name that doesn't parse is the plan's to refuse."""
+    ours = machine.slug
+    faults = tuple(
+        Fault(
+            field=f"{arm}: topology",
+            value=stack.topology,
+            message=f"runs on EC2, and the lab runs on this machine; write {ours}-... here, or use it with `pulumi up`",
+        )
+        for arm, stack in stacks
+        if stack.topology.split("-")[0] in {t.slug for t in INSTANCE_TYPES}
+    )
+    if faults:
+        raise SpecError(where, faults)
 
 
 def _read(name: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Runs an experiment on this machine: plan, render, merge into Pods, run them, find the records."""
 
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from workloads.rendering.manifests import documents
 from workloads.rendering.pods import pods
 
 RECORD_FILE = "record.json"
+LEAST_FREE_BYTES = 64 * 2**20
+"""Records of the default experiment take 1 MiB; logs of larger ones some tens."""
 POD_LOGS = "pod-logs"
 """Folder of what the pods printed, a folder a turn: of a turn without a record it is all there is."""
 
@@ -85,6 +88,7 @@ def run_experiment(
     """
     folder = out.absolute() / planned.experiment.name
     folder.mkdir(parents=True, exist_ok=True)
+    _check_space(folder)
     cache.mkdir(parents=True, exist_ok=True)
     bench = Bench(
         interpreter=interpreter,
@@ -114,6 +118,15 @@ def turns(planned: PlannedExperiment, machine: Machine) -> list[Turn]:
         for plan in _rotated(_attempt(planned, machine, repeat), repeat % count)
     ]
     return [Turn(number=i, of=len(order), repeat=repeat, plan=plan) for i, (repeat, plan) in enumerate(order, start=1)]
+
+
+def _check_space(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        raise ValueError(
+            f"{folder}: {free // 2**20} MiB are free and a lab's records want {LEAST_FREE_BYTES // 2**20}; "
+            "make room, or give another folder with --out"
+        )
 
 
 def _rotated(plans: Sequence[Plan], by: int) -> list[Plan]:

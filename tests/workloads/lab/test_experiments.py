@@ -48,3 +48,10 @@ def test_a_broken_file_is_refused(tmp_path, text, sentence):
 def test_an_unknown_name_offers_the_built_in_ones():
     with pytest.raises(ValueError, match=", ".join(built_in_names())):
         load_experiment("no-such", CPU)
+
+
+def test_an_ec2_topology_is_for_pulumi_up(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nvary: topology\nbase: {topology: g6e8xl-2x1-efa1}\narms: [{name: only}]\n")
+    with pytest.raises(ValueError, match="runs on EC2, and the lab runs on this machine; write cpu-"):
+        load_experiment(str(path), CPU)

@@ -57,6 +57,14 @@ def test_data_that_cannot_be_fetched_ends_the_lab_before_a_pod_starts(
         fetch_data(planned.plans[0].config, tmp_path, interpreter)
 
 
+def test_a_full_disk_is_told_before_a_pod_starts(
+    planned: PlannedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workloads.lab.run.LEAST_FREE_BYTES", 2**60)
+    with pytest.raises(ValueError, match=r"MiB are free and a lab's records want .* give another folder with --out"):
+        _run(planned, tmp_path, [], Path("/bin/false"))
+
+
 def test_a_turn_that_fails_is_told_and_the_others_still_run(planned: PlannedExperiment, tmp_path: Path) -> None:
     # It fetches data, but has no torch: each pod ends at once with an error of its own.
     interpreter = tmp_path / "bin" / "python"

@@ -208,8 +208,9 @@ def parse_topology(name: str, detected: Machine | None = None) -> Topology:
         rate_bits_per_s=rate,
         variants=variants,
     )
-    for fault in _faults(topology):
-        raise ValueError(f"{name!r}: {fault}")
+    faults = _faults(topology)
+    if faults:
+        raise ValueError(f"{name!r}: {'; '.join(faults)}")
     return topology
 
 

@@ -22,10 +22,21 @@ class Batch(Contract):
     sequences_per_rank: int
 
 
+def stack_faults(stack: Stack) -> Iterator[Fault]:
+    """What is wrong whatever the topology and the model."""
+    yield from _not_yet(stack.platform)
+    yield from _storage_faults(stack.platform)
+    run = stack.run
+    if run.steps == 0:
+        yield _fault("run.steps", 0, "a probe-only run isn't built yet; ask for at least one step")
+    elif run.steps <= run.warmup_steps:
+        yield _fault("run.steps", run.steps, f"leaves no timed step after {run.warmup_steps} warm-up steps; raise it")
+    if run.recipe in SEED_RECIPES and run.data.feed == "packed":
+        yield _fault("run.data.feed", "packed", f"{run.recipe} feeds lines; use lines or another recipe")
+
+
 def platform_faults(topology: Topology, platform: Platform, region: str | None) -> Iterator[Fault]:
     """What the platform can't give this topology."""
-    yield from _not_yet(platform)
-    yield from _storage_faults(platform)
     if topology.machine.is_local:
         yield from _local_faults(platform)
         return
@@ -65,10 +76,6 @@ def _local_faults(platform: Platform) -> Iterator[Fault]:
 def run_faults(topology: Topology, model: Model, stack: Stack) -> Iterator[Fault]:
     """What the run can't be on this topology with this model."""
     run = stack.run
-    if run.steps == 0:
-        yield _fault("run.steps", 0, "a probe-only run isn't built yet; ask for at least one step")
-    elif run.steps <= run.warmup_steps:
-        yield _fault("run.steps", run.steps, f"leaves no timed step after {run.warmup_steps} warm-up steps; raise it")
     if len(job_name(topology, run)) > JOB_NAME_LIMIT:
         yield _fault(
             "topology",
@@ -85,8 +92,6 @@ def _seed_faults(topology: Topology, run: Run) -> Iterator[Fault]:
         return
     if topology.machine.gpu is None:
         yield _fault("run.recipe", run.recipe, "offloads from GPUs and the machine has none; use auto")
-    if run.data.feed == "packed":
-        yield _fault("run.data.feed", "packed", f"{run.recipe} feeds lines; use lines or another recipe")
 
 
 def _data_faults(model: Model, stack: Stack) -> Iterator[Fault]:

@@ -16,7 +16,7 @@ from trainer.config import (
 )
 from trainer.deepspeed_config import deepspeed_config
 from workloads.catalogue.machines import Machine
-from workloads.catalogue.models import MODELS, Model, find_model
+from workloads.catalogue.models import Model, find_model
 from workloads.catalogue.topologies import Topology, parse_topology
 from workloads.catalogue.versions import STOCK_IMAGE
 from workloads.planning.checks import (
@@ -27,13 +27,14 @@ from workloads.planning.checks import (
     money_faults,
     platform_faults,
     run_faults,
+    stack_faults,
 )
 from workloads.planning.choose import Situation, choose, work_of
 from workloads.planning.predict import predict
 from workloads.planning.prediction import Prediction
 from workloads.planning.recipes import SEED_RECIPES
 from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
-from workloads.planning.spec import Fault, ImageBase, Platform, SpecError, Stack, Vary
+from workloads.planning.spec import Fault, ImageBase, Platform, SpecError, Stack, Vary, unknown_model
 from workloads.planning.transports import backend_of, expectations, variables
 
 NAMESPACE = "topolab"
@@ -131,12 +132,11 @@ class _Ready:
 
 
 def _check(arm: ArmInput, experiment: str, detected: Machine | None) -> tuple[_Ready | None, tuple[Fault, ...]]:
-    stack, faults = arm.stack, []
+    stack, faults = arm.stack, [*stack_faults(arm.stack)]
     prefix = "" if arm.name == experiment else f"{arm.name}: "
     model = find_model(stack.run.model)
     if model is None:
-        known = ", ".join(m.name for m in MODELS)
-        faults.append(Fault(field="run.model", value=stack.run.model, message=f"unknown; known: {known}"))
+        faults.append(unknown_model(stack.run.model))
     try:
         topology = parse_topology(stack.topology, detected)
     except ValueError as error:

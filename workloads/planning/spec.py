@@ -15,6 +15,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from workloads.catalogue.models import MODELS, find_model
+from workloads.catalogue.topologies import parse_topology
+
 RecipeName = Literal["auto", "best", "seed-g6e", "seed-p4d"]
 Vary = Literal["topology", "recipe", "best"]
 
@@ -182,8 +185,32 @@ class SpecError(ValueError):
 
 
 def parse_stack(values: Mapping[str, Any], where: str) -> Stack:
-    """The stack of these `topolab:` values; SpecError names every fault, `where` says which file."""
-    return _parse(Stack, values, where)
+    """The stack of these `topolab:` values; SpecError names every fault, `where` says which file.
+
+    A file that breaks the schema is never planned, so its names are looked up here: all faults in one report.
+    """
+    try:
+        return _parse(Stack, values, where)
+    except SpecError as error:
+        raise SpecError(where, (*error.faults, *_name_faults(values))) from error
+
+
+def _name_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
+    """Names that the catalogue doesn't know, of values that may have any shape."""
+    topology, run = values.get("topology"), values.get("run")
+    if isinstance(topology, str):
+        try:
+            parse_topology(topology)
+        except ValueError as error:
+            yield Fault(field="topology", value=topology, message=str(error).removeprefix(f"{topology!r}: "))
+    model = run.get("model") if isinstance(run, Mapping) else None
+    if isinstance(model, str) and find_model(model) is None:
+        yield unknown_model(model)
+
+
+def unknown_model(name: str) -> Fault:
+    """The fault of a model that the catalogue doesn't have."""
+    return Fault(field="run.model", value=name, message=f"unknown; known: {', '.join(m.name for m in MODELS)}")
 
 
 def parse_experiment(values: Mapping[str, Any], where: str) -> tuple[Experiment, tuple[tuple[str, Stack], ...]]:

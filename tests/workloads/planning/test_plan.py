@@ -161,6 +161,11 @@ def test_all_faults_of_a_plan_come_at_once():
     assert "topology" in text
 
 
+def test_a_topology_that_cannot_be_hides_no_other_fault():
+    text = refusal("g6e8xl-2x1-efa9", steps=0, platform={"sharedWith": "a/b/c"})
+    assert all(field in text for field in ("topology", "run.steps", "platform.sharedWith"))
+
+
 def arms(*names, vary="topology", **run):
     small = {"model": "tiny", "globalBatchTokens": 2048, "sequenceLength": 128} | run
     return plan_arms(

@@ -59,6 +59,12 @@ def test_all_faults_are_reported_at_once():
     assert all(field in text for field in ("run.stepz", "run.seed", "platform.zone"))
 
 
+def test_names_that_do_not_exist_are_reported_beside_a_broken_schema():
+    text = refusal({"topology": "g6e8xl-2x1-efa2", "run": {"stepz": 3, "model": "llama-3.2-1"}})
+    assert text.startswith("Pulumi.x.yaml: 3 faults\n")
+    assert all(words in text for words in ("run.stepz", "g6e.8xlarge has 1", 'run.model = "llama-3.2-1": unknown'))
+
+
 def test_a_missing_topology_is_named():
     with pytest.raises(SpecError, match=r"topology = .*: is missing; add it"):
         parse_stack({"platform": {"zone": "us-east-1b"}}, "Pulumi.x.yaml")

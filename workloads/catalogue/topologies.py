@@ -170,6 +170,10 @@ NAMED_TOPOLOGIES: tuple[NamedTopology, ...] = (
         model="tiny", recipe="auto",
     ),
     NamedTopology(
+        name="cpu-2x1-tcp-20mbit", seed=None, shows="the lab: two pods over the slow link of its default",
+        model="tiny", recipe="auto",
+    ),
+    NamedTopology(
         name="h200x4-1x4-local", seed=None, shows="four GPUs of one host in one pod: NVLink",
         model="llama-3.2-1b", recipe="auto",
     ),

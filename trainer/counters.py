@@ -58,15 +58,18 @@ def efa_devices(infiniband: Path = INFINIBAND, devices: Path = DEVICES) -> tuple
 
 
 def efa_bytes(infiniband: Path, devices: Path) -> tuple[InterfaceBytes, ...]:
-    """Bytes of the pod's EFA devices; tx_bytes and rx_bytes count RDMA reads and writes of both ends too."""
-    return tuple(
-        InterfaceBytes(
-            name=name,
-            kind="efa",
-            sent=_hardware_counter(infiniband / name, "tx_bytes"),
-            received=_hardware_counter(infiniband / name, "rx_bytes"),
-        )
+    """Bytes of the pod's EFA devices; tx_bytes and rx_bytes count RDMA reads and writes of both ends too.
+
+    A device whose counters can't be read is left out: 0 would be evidence that nothing was sent.
+    """
+    rows = (
+        (name, _hardware_counter(infiniband / name, "tx_bytes"), _hardware_counter(infiniband / name, "rx_bytes"))
         for name in efa_devices(infiniband, devices)
+    )
+    return tuple(
+        InterfaceBytes(name=name, kind="efa", sent=sent, received=received)
+        for name, sent, received in rows
+        if sent is not None and received is not None
     )
 
 
@@ -92,8 +95,13 @@ def addresses() -> tuple[str, ...]:
     return tuple(sorted({text for text in texts if _is_ip(text)}))
 
 
-def _hardware_counter(device: Path, name: str) -> int:
-    return sum(int(file.read_text()) for file in device.glob(f"ports/*/hw_counters/{name}"))
+def _hardware_counter(device: Path, name: str) -> int | None:
+    """Summed over the device's ports; None where a port has no such counter, or it can't be read."""
+    files = [port / "hw_counters" / name for port in device.glob("ports/*")]
+    try:
+        return sum(int(file.read_text()) for file in files) if files else None
+    except (OSError, ValueError):
+        return None
 
 
 def _own_sockets() -> frozenset[str]:

@@ -79,5 +79,19 @@ def test_only_the_efa_devices_that_the_pod_was_given_count(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize("fault", ["missing", "unreadable", "no number"])
+def test_a_device_whose_counters_can_t_be_read_is_absent_instead_of_silent(tmp_path: Path, fault: str) -> None:
+    for number in (0, 1):
+        _device(tmp_path, number, mounted=True)
+    counter = tmp_path / "sys/rdmap0s0/ports/1/hw_counters/tx_bytes"
+    counter.unlink()
+    if fault == "unreadable":
+        counter.mkdir()
+    elif fault == "no number":
+        counter.write_text("\n")
+    assert [each.name for each in efa_bytes(tmp_path / "sys", tmp_path / "dev")] == ["rdmap1s0"]
+    assert efa_devices(tmp_path / "sys", tmp_path / "dev") == ("rdmap0s0", "rdmap1s0")
+
+
 def test_a_machine_without_infiniband_has_no_efa_device(tmp_path: Path) -> None:
     assert efa_devices(tmp_path / "none", tmp_path) == ()

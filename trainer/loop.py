@@ -107,9 +107,10 @@ class Loop(TrainerCallback):
         loss, stop = self._agree()
         step, done = state.global_step, state.global_step - self._first_step
         phase: Phase = "warmup" if done <= self._config.warmup_steps else "timed"
-        ended = self.writer.ended(step, phase, loss, _number(self.gradient_norm()))
+        self.writer.ended(step, phase, loss, _number(self.gradient_norm()))
+        kept_s = self.writer.restart()
         if phase == "timed":
-            self.bookkeeping_s += time.perf_counter() - ended
+            self.bookkeeping_s += kept_s
         interrupted = stop and step < self._config.steps
         if interrupted:
             self.status = "interrupted"

@@ -30,7 +30,8 @@ LinkShaping = Literal["shaped", "unshaped", "undialled"]
 class StepLine(Contract):
     """One optimizer step on one rank, from the end of the step before to its own end.
 
-    Checkpoint and evaluation time is not in `seconds`; `data_wait_s` is.
+    The time of checkpoints, evaluations and the trainer's own record keeping between two steps is not in
+    `seconds`; `data_wait_s` is.
     """
 
     step: int = Field(gt=0)
@@ -86,7 +87,7 @@ class Clock(Contract):
     checkpoint_s: float = Field(ge=0)
     evaluation_s: float = Field(ge=0)
     bookkeeping_s: float = Field(ge=0)
-    """The trainer's own record keeping inside the timed window."""
+    """The trainer's own record keeping inside the timed window; in no step's seconds."""
 
 
 class Connection(Contract):

@@ -39,9 +39,15 @@ class StepWriter:
         """Target tokens of all ranks in the step that is under way."""
         return self._open.targets
 
-    def restart(self) -> None:
-        """Begin the next step now: what happened since the last one belongs to no step."""
-        self._mark = time.perf_counter()
+    @property
+    def finished(self) -> tuple[StepLine, ...]:
+        """All finished steps, the one that is held back included."""
+        return (*self.lines, *([] if self._held is None else [self._held]))
+
+    def restart(self) -> float:
+        """Begin the next step now: the seconds since the last one ended belong to no step, and are returned."""
+        before, self._mark = self._mark, time.perf_counter()
+        return self._mark - before
 
     def fed(self, batches: list[MicroBatch], waited_s: float) -> None:
         """Count the micro-batches that a step was given."""
@@ -50,8 +56,8 @@ class StepWriter:
         self._open.targets = batches[0].targets_of_step
         self._open.data_wait_s += waited_s
 
-    def ended(self, step: int, phase: Phase, loss: float, gradient_norm: float | None) -> float:
-        """Close a step; returns the clock's time at its end."""
+    def ended(self, step: int, phase: Phase, loss: float, gradient_norm: float | None) -> None:
+        """Close a step."""
         now = time.perf_counter()
         self.flush()
         known = self._open.targets and math.isfinite(loss)
@@ -69,7 +75,6 @@ class StepWriter:
             evaluation_s=0.0,  # no config asks for an evaluation
         )
         self._open, self._mark = _Open(), now
-        return now
 
     def saved(self) -> None:
         """A checkpoint that began when the last step ended is done; its time is in no step."""
@@ -82,10 +87,10 @@ class StepWriter:
         """Write the line that was held back, so that a killed process leaves all its finished steps."""
         if self._held is None:
             return
-        self.lines.append(self._held)
-        self._file.write(self._held.model_dump_json() + "\n")
+        line, self._held = self._held, None
+        self.lines.append(line)
+        self._file.write(line.model_dump_json() + "\n")
         self._file.flush()
-        self._held = None
 
     def close(self) -> None:
         """Write what is held back and close the file."""

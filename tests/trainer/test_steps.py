@@ -64,6 +64,29 @@ def test_what_happens_before_a_restart_is_in_no_step(tmp_path: Path, clock: Cloc
     assert writer.lines[0].seconds == 1
 
 
+def test_record_keeping_between_two_steps_is_in_neither(tmp_path: Path, clock: Clock) -> None:
+    writer = StepWriter(tmp_path / "steps.jsonl")
+    for step in (1, 2):
+        writer.fed([_batch()], 0.0)
+        clock.now += 2
+        writer.ended(step, "timed", 6.5, 1.0)
+        clock.now += 0.5
+        assert writer.restart() == 0.5
+    assert [line.seconds for line in writer.finished] == [2, 2]
+
+
+def test_a_full_disk_loses_no_finished_step(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "steps.jsonl").symlink_to("/dev/full")
+    writer = StepWriter(tmp_path / "steps.jsonl")
+    writer.fed([_batch()], 0.0)
+    clock.now += 1
+    writer.ended(1, "timed", 6.5, 1.0)
+    assert [line.step for line in writer.finished] == [1]
+    with pytest.raises(OSError, match="No space left"):
+        writer.flush()
+    assert [line.step for line in writer.finished] == [1]
+
+
 def test_tokens_of_all_micro_batches_are_added(tmp_path: Path, clock: Clock) -> None:
     writer = StepWriter(tmp_path / "steps.jsonl")
     writer.fed([_batch(), _batch()], 0.0)

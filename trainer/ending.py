@@ -1,7 +1,7 @@
 """How a run ends: the ranks' facts become one record, and every rank publishes its files."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,13 +9,12 @@ from pathlib import Path
 from trainer import hardware, publish
 from trainer.config import TrainConfig
 from trainer.distributed import Place
-from trainer.facts import Stopwatch, gather, gather_facts, own_facts
+from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
 from trainer.flops import parameters
 from trainer.loop import Loop
 from trainer.publish import PublishError
-from trainer.record import DataFacts, RankFacts, RunRecord, Status, StepLine
+from trainer.record import Clock, DataFacts, LinkProbe, RankFacts, RunRecord, Status, StepLine
 from trainer.summary import summarize
-from trainer.transports import transports
 from trainer.verdict import judge
 
 EXIT_CODES: dict[Status, int] = {
@@ -35,56 +34,62 @@ class Ending:
     folder: Path
     started: datetime
     data: DataFacts
+    link_probe: LinkProbe | None
     watch: Stopwatch
     loop: Loop
 
 
 def conclude(end: Ending) -> int:
-    """Collective: make and publish the record of a run that ended in order; returns the exit code."""
+    """Collective: make and publish the record of a run that ended in order; returns the exit code.
+
+    record.json comes last, and says `failed` where any rank couldn't publish its files.
+    """
     place, loop = end.place, end.loop
-    _stop_watch(end)
     ranks = gather_facts(_own(end))
-    steps = dict(enumerate(map(_lines, gather(_text(loop.writer.lines)))))
+    steps = dict(enumerate(map(_lines, gather(_text(loop.writer.finished)))))
     logs = dict(enumerate(gather(publish.nccl_text(place))))
     topologies = gather(hardware.gpu_topology() or "" if place.local_rank == 0 else "")
     if place.rank == 0:
-        _write_topology(end.folder, ranks, topologies)
         print(f"{end.folder.name}: {loop.status} after step {_last_step(loop)} of {end.config.steps}")
-    publish.collect_logs(place, end.folder)
-    failed = _publish(end, publish.own_files(end.folder, place.rank))
-    if place.rank == 0 and not failed:
-        record = _record(end, loop.status, ranks, steps, logs)
+    lost = [text for text in gather(_publish_own(end, _topology(ranks, topologies))) if text]
+    status: Status = "failed" if lost else loop.status
+    failed = ""
+    if place.rank == 0:
+        record = _record(end, status, ranks, steps, logs)
         print(f"{record.verdict.outcome}: {'; '.join(record.verdict.reasons) or end.folder.name}")
         failed = _publish_record(end, record)
-    failures = [text for text in gather(failed) if text]
-    return EXIT_CODES["failed"] if failures else EXIT_CODES[loop.status]
+    return EXIT_CODES["failed" if any(gather(failed)) else status]
 
 
 def salvage(end: Ending) -> int:
     """After an exception, on this rank alone: publish what it has. Returns the exit code."""
-    end.loop.writer.close()
-    publish.collect_logs(end.place, end.folder)
-    failed = _publish(end, publish.own_files(end.folder, end.place.rank))
-    if end.place.rank == 0 and not failed:
+    _publish_own(end, "")
+    if end.place.rank == 0:
         own = (_own(end),)
-        steps = {0: end.loop.writer.lines}
+        steps = {0: end.loop.writer.finished}
         _publish_record(end, _record(end, "failed", own, steps, {0: publish.nccl_text(end.place)}))
     return EXIT_CODES["failed"]
 
 
-def _stop_watch(end: Ending) -> None:
-    for line in end.loop.writer.lines:
-        end.watch.add("warmup_s" if line.phase == "warmup" else "timed_s", line.seconds)
-        end.watch.add("checkpoint_s", line.checkpoint_s)
-    end.watch.add("bookkeeping_s", end.loop.bookkeeping_s)
-
-
 def _own(end: Ending) -> RankFacts:
-    return own_facts(end.place, end.watch.clock(), end.loop.connections, end.loop.counters)
+    return own_facts(end.place, _clock(end), end.loop.connections, end.loop.counters)
+
+
+def _clock(end: Ending) -> Clock:
+    lines = end.loop.writer.finished
+    known = end.watch.clock()
+    return known.model_copy(
+        update={
+            "warmup_s": sum((line.seconds for line in lines if line.phase == "warmup"), start=0.0),
+            "timed_s": sum((line.seconds for line in lines if line.phase == "timed"), start=0.0),
+            "checkpoint_s": sum((line.checkpoint_s for line in lines), start=0.0),
+            "bookkeeping_s": end.loop.bookkeeping_s,
+        }
+    )
 
 
 def _text(lines: Sequence[StepLine]) -> str:
-    return "\n".join(line.model_dump_json() for line in lines)
+    return "".join(line.model_dump_json() + "\n" for line in lines)
 
 
 def _lines(text: str) -> list[StepLine]:
@@ -92,14 +97,12 @@ def _lines(text: str) -> list[StepLine]:
 
 
 def _last_step(loop: Loop) -> int:
-    return loop.writer.lines[-1].step if loop.writer.lines else 0
+    return loop.writer.finished[-1].step if loop.writer.finished else 0
 
 
-def _write_topology(folder: Path, ranks: Sequence[RankFacts], topologies: Sequence[str]) -> None:
+def _topology(ranks: Sequence[RankFacts], topologies: Sequence[str]) -> str:
     by_pod = [(f.pod, text) for f, text in zip(ranks, topologies, strict=True) if text]
-    if by_pod:
-        text = "\n\n".join(f"==> pod {pod} <==\n{text}" for pod, text in by_pod)
-        (folder / publish.TOPOLOGY).write_text(text + "\n")
+    return "\n\n".join(f"==> pod {pod} <==\n{text}" for pod, text in by_pod)
 
 
 def _record(
@@ -110,7 +113,7 @@ def _record(
     nccl_logs: Mapping[int, str],
 ) -> RunRecord:
     config, shaping = end.config, end.place.link_shaping
-    used = transports(config, ranks, nccl_logs)
+    used = transports_seen(config, ranks, nccl_logs)
     return RunRecord(
         run_id=end.folder.name,
         status=status,
@@ -121,24 +124,41 @@ def _record(
         data=end.data,
         model_parameters=parameters(config.model.architecture),
         link_shaping=shaping,
-        link_probe=None,
+        link_probe=end.link_probe,
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),
-        verdict=judge(config, status, shaping, ranks, used, steps),
+        verdict=judge(config, status, shaping, ranks, used, steps, link_probe=end.link_probe),
     )
 
 
+def _publish_own(end: Ending, topology: str) -> str:
+    texts = publish.own_texts(end.place, end.folder, _text(end.loop.writer.finished))
+    if topology and end.place.rank == 0:
+        texts[end.folder / publish.TOPOLOGY] = topology + "\n"
+    return _publish(end, texts)
+
+
 def _publish_record(end: Ending, record: RunRecord) -> str:
-    path = end.folder / publish.RECORD
-    path.write_text(record.model_dump_json(indent=1) + "\n")
-    return _publish(end, [path])
+    return _publish(end, {end.folder / publish.RECORD: record.model_dump_json(indent=1) + "\n"})
 
 
-def _publish(end: Ending, files: list[Path]) -> str:
-    """Publish files; says on stderr what went wrong and returns it, else an empty text."""
+def _publish(end: Ending, texts: Mapping[Path, str]) -> str:
+    """Publish files, then keep them here too; returns what went wrong with publishing, else an empty text.
+
+    Publishing comes first: a full disk here must not hold it back, and a copy here is only for a look.
+    """
+    unpublished = _said(lambda: publish.publish(end.folder, end.place.records_uri, texts))
+    unkept = _said(lambda: publish.keep(texts))
+    if unpublished and not unkept:
+        print(f"the files are still in {end.folder}", file=sys.stderr)
+    return unpublished
+
+
+def _said(effect: Callable[[], None]) -> str:
+    """What an effect raised, said on stderr; an empty text where it went well."""
     try:
-        publish.publish(end.folder, end.place.records_uri, files)
+        effect()
     except PublishError as error:
         print(error, file=sys.stderr)
         return str(error)

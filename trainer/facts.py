@@ -1,15 +1,22 @@
 """Each rank's own view of the run, and how the ranks put their views together."""
 
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 
-from trainer import counters, hardware
+from trainer import counters, hardware, publish
+from trainer.config import TrainConfig
 from trainer.distributed import Place
-from trainer.record import Clock, Connection, CounterSample, RankFacts
+from trainer.nccl_log import parse
+from trainer.record import Clock, Connection, CounterSample, RankFacts, Transport
+from trainer.transports import transports
+
+_T = TypeVar("_T")
 
 
 class Stopwatch:
@@ -54,7 +61,7 @@ def own_facts(
         addresses=counters.addresses(),
         device=hardware.device(place.local_rank),
         efa_devices=counters.efa_devices(),
-        nccl_nics_found=None,
+        nccl_nics_found=nics_found(publish.nccl_text(place)),
         connections=connections,
         counters=tuple(samples),
         peak_allocated_bytes=allocated,
@@ -63,6 +70,18 @@ def own_facts(
         omp_threads=torch.get_num_threads(),
         clock=clock,
     )
+
+
+def nics_found(nccl_text: str) -> int | None:
+    """NICs that NCCL's network plugin says it found; None where the log has no such line or can't be read."""
+    return _read("NCCL's log", lambda: parse(nccl_text).nics_found, None)
+
+
+def transports_seen(
+    config: TrainConfig, ranks: Sequence[RankFacts], nccl_logs: Mapping[int, str]
+) -> tuple[Transport, ...]:
+    """What the pairs of ranks used; none where the evidence can't be read, which proves nothing."""
+    return _read("the evidence of transports", lambda: transports(config, ranks, nccl_logs), ())
 
 
 def gather_facts(own: RankFacts) -> tuple[RankFacts, ...]:
@@ -86,3 +105,12 @@ def between_ranks(ranks: Sequence[RankFacts]) -> tuple[RankFacts, ...]:
         return tuple(connection for connection, peer in mirrored if peer != facts.rank)
 
     return tuple(facts.model_copy(update={"connections": kept(facts)}) for facts in ranks)
+
+
+def _read(what: str, reader: Callable[[], _T], otherwise: _T) -> _T:
+    """Evidence that its reader fails on is missing evidence: a finished run is never lost for it."""
+    try:
+        return reader()
+    except Exception as error:  # a log of any release, cut anywhere
+        print(f"{what} can't be read: {error!r}", file=sys.stderr)
+        return otherwise

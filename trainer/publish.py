@@ -1,10 +1,11 @@
-"""The record: written here first, then published file by file to where records are kept.
+"""The record: published file by file to where records are kept, and kept here too.
 
-Every rank publishes its own files, because only it sees them; rank 0 publishes record.json last, so a folder
-with a record.json is whole.
+Every rank publishes its own files, because only it sees them. Rank 0 publishes record.json last, once all
+ranks have said that their files are there; so a folder is whole unless its record.json says `failed`. Files are
+published out of memory, because the disk here may be what failed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import fsspec
@@ -17,7 +18,7 @@ TOPOLOGY = "topology.txt"
 
 
 class PublishError(Exception):
-    """A record that couldn't be published; says where its files still are."""
+    """Files of a record that couldn't be published, or kept; says which and why."""
 
 
 def steps_file(folder: Path, rank: int) -> Path:
@@ -47,15 +48,14 @@ def refuse_existing(uri: str, run_id: str) -> None:
         raise ValueError(f"records {target}: exists already; a run never writes into another's folder")
 
 
-def collect_logs(place: Place, folder: Path) -> None:
-    """Copy what this rank and its NCCL printed into the record's folder."""
-    printed = log_file(folder, place.rank)
-    printed.parent.mkdir(parents=True, exist_ok=True)
-    printed.write_text("".join(_printed(place)))
-    if nccl := nccl_text(place):
-        target = nccl_file(folder, place.rank)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(nccl)
+def own_texts(place: Place, folder: Path, step_lines: str) -> dict[Path, str]:
+    """The files that this rank publishes, those of the whole run apart: its steps, and what it printed."""
+    texts = {
+        steps_file(folder, place.rank): step_lines,
+        log_file(folder, place.rank): "".join(_printed(place)),
+        nccl_file(folder, place.rank): nccl_text(place),
+    }
+    return {file: text for file, text in texts.items() if text or file != nccl_file(folder, place.rank)}
 
 
 def nccl_text(place: Place) -> str:
@@ -64,27 +64,27 @@ def nccl_text(place: Place) -> str:
     return log.read_text(errors="replace") if log is not None and log.exists() else ""
 
 
-def publish(folder: Path, uri: str, files: list[Path]) -> None:
-    """Copy files of the record's folder to uri/<run id>/; a PublishError leaves them here and says where."""
+def publish(folder: Path, uri: str, texts: Mapping[Path, str]) -> None:
+    """Write files of the record's folder to uri/<run id>/; a PublishError says why that can't be done."""
     target = f"{uri}/{folder.name}"
     try:
         filesystem, root = fsspec.core.url_to_fs(target)
-        for file in files:
+        for file, text in texts.items():
             remote = f"{root}/{file.relative_to(folder).as_posix()}"
             filesystem.makedirs(remote.rpartition("/")[0], exist_ok=True)
-            filesystem.put_file(str(file), remote)
+            filesystem.pipe_file(remote, text.encode())
     except Exception as error:  # each file system has exceptions of its own
-        raise PublishError(
-            f"records {target}: can't be published: {first_line(error)}; the files are still in {folder}"
-        ) from error
+        raise PublishError(f"records {target}: can't be published: {first_line(error)}") from error
 
 
-def own_files(folder: Path, rank: int) -> list[Path]:
-    """The files that this rank publishes, record.json apart."""
-    files = [steps_file(folder, rank), log_file(folder, rank), nccl_file(folder, rank)]
-    if rank == 0:
-        files.append(folder / TOPOLOGY)
-    return [file for file in files if file.exists()]
+def keep(texts: Mapping[Path, str]) -> None:
+    """Write the files here; a PublishError says why that can't be done."""
+    for file, text in texts.items():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        except OSError as error:
+            raise PublishError(f"{file}: can't be kept: {error.strerror}") from error
 
 
 def _printed(place: Place) -> Iterator[str]:

@@ -20,12 +20,13 @@ from trainer.cpu_backend import start_gloo
 from trainer.data import Data, load_data
 from trainer.distributed import Place, check_places, prepare_cpu_optimizer, read_place
 from trainer.ending import Ending
-from trainer.facts import Stopwatch, gather, gather_facts, own_facts
+from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
 from trainer.feed import MicroBatches
 from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
 from trainer.model import make_model
+from trainer.probe import probe_link
+from trainer.record import LinkProbe
 from trainer.steps import StepWriter
-from trainer.transports import transports
 from trainer.verdict import judge_links
 
 
@@ -42,6 +43,7 @@ class _Ready:
     run_id: str
     data: Data
     resumed: Path | None
+    link_probe: LinkProbe | None
 
     @property
     def folder(self) -> Path:
@@ -63,6 +65,7 @@ def run(config: TrainConfig, import_s: float) -> int:
         folder=ready.folder,
         started=ready.started,
         data=ready.data.facts,
+        link_probe=ready.link_probe,
         watch=ready.watch,
         loop=loop,
     )
@@ -94,7 +97,8 @@ def _prepare(config: TrainConfig, import_s: float) -> _Ready:
     with watch.part("data_s"):
         data = _shared_data(config, place)
     resumed = _newest_checkpoint(config, checkpoints, place.rank) if config.resume else None
-    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed)
+    link_probe = probe_link(config, place, arguments.device)
+    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed, link_probe)
 
 
 def _join(config: TrainConfig, checkpoints: Path) -> TrainingArguments:
@@ -162,7 +166,7 @@ def _links_fit(ready: _Ready) -> bool:
         return True
     ranks = gather_facts(own_facts(place, ready.watch.clock(), connections(), ()))
     logs = dict(enumerate(gather(publish.nccl_text(place))))
-    verdict = judge_links(config, ranks, transports(config, ranks, logs))
+    verdict = judge_links(config, ranks, transports_seen(config, ranks, logs))
     wrong: Sequence[str] = verdict.reasons if verdict.outcome == "INVALID" else ()
     if wrong and place.rank == 0:
         print(f"stopped, because the link is wrong: {'; '.join(wrong)}", file=sys.stderr)

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.record_factory import one_pod, record_of
-from trainer.facts import Stopwatch, between_ranks
+from trainer import facts
+from trainer.facts import Stopwatch, between_ranks, nics_found, transports_seen
 from trainer.record import Connection, RankFacts
 
 pytestmark = pytest.mark.torch
@@ -39,3 +40,23 @@ def test_a_part_of_the_clock_holds_what_ran_inside_it() -> None:
     clock = watch.clock()
     assert (clock.import_s, clock.warmup_s, clock.timed_s) == (3.0, 1.5, 0.0)
     assert clock.data_s > 0
+
+
+def test_nics_are_what_nccl_s_plugin_says_it_found() -> None:
+    line = "p-0:7:9 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 4 nics)\n"
+    assert nics_found(line) == 4
+    assert nics_found("p-0:7:9 [0] NCCL INFO Using network Socket\n") is None
+
+
+def test_evidence_that_its_reader_fails_on_is_missing_evidence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(facts, "parse", fails)
+    monkeypatch.setattr(facts, "transports", fails)
+    record = record_of(one_pod(), "run")
+    assert nics_found("nics)") is None
+    assert transports_seen(record.config, record.ranks, {0: "nics)"}) == ()
+    assert "NCCL's log can't be read: IndexError('list index out of range')" in capsys.readouterr().err

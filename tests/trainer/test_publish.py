@@ -23,22 +23,20 @@ def _place(folder: Path, **changes: str) -> Place:
     )
 
 
-def test_files_arrive_under_the_run_s_folder(tmp_path: Path) -> None:
+def test_files_arrive_under_the_run_s_folder_without_being_written_here(tmp_path: Path) -> None:
     run = tmp_path / "run-1"
-    publish.steps_file(run, 1).parent.mkdir(parents=True)
-    publish.steps_file(run, 1).write_text("line\n")
-    publish.publish(run, f"file:{tmp_path}/records", publish.own_files(run, 1))
-    assert (tmp_path / "records/run-1/steps/rank-00001.jsonl").read_text() == "line\n"
+    publish.publish(run, f"file:{tmp_path}/records", {publish.steps_file(run, 1): "line é\n"})
+    assert (tmp_path / "records/run-1/steps/rank-00001.jsonl").read_text() == "line é\n"
+    assert not run.exists()
 
 
 def test_a_rank_publishes_its_own_files_alone(tmp_path: Path) -> None:
-    for rank in (0, 1):
-        for file in (publish.steps_file(tmp_path, rank), publish.log_file(tmp_path, rank)):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text("")
-    (tmp_path / "topology.txt").write_text("")
-    assert [f.name for f in publish.own_files(tmp_path, 0)] == ["rank-00000.jsonl", "rank-00000.log", "topology.txt"]
-    assert [f.name for f in publish.own_files(tmp_path, 1)] == ["rank-00001.jsonl", "rank-00001.log"]
+    texts = publish.own_texts(_place(tmp_path), tmp_path, "line\n")
+    assert [file.relative_to(tmp_path).as_posix() for file in texts] == [
+        "steps/rank-00001.jsonl",
+        "logs/rank-00001.log",
+    ]
+    assert texts[publish.steps_file(tmp_path, 1)] == "line\n"
 
 
 def test_a_run_never_writes_into_an_existing_folder(tmp_path: Path) -> None:
@@ -53,14 +51,16 @@ def test_records_that_can_t_be_reached_are_told_before_the_run() -> None:
         publish.refuse_existing("nowhere://x", "run-1")
 
 
-def test_a_failed_publish_says_where_the_files_are(tmp_path: Path) -> None:
-    run = tmp_path / "run-1"
-    run.mkdir()
-    (run / "record.json").write_text("{}")
+def test_a_failed_publish_says_why(tmp_path: Path) -> None:
     (tmp_path / "records").write_text("no folder")
-    with pytest.raises(PublishError, match=rf"can't be published: .*; the files are still in {run}"):
-        publish.publish(run, f"file:{tmp_path}/records", [run / "record.json"])
-    assert (run / "record.json").exists()
+    with pytest.raises(PublishError, match=r"records file:.*/records/run-1: can't be published: "):
+        publish.publish(tmp_path / "run-1", f"file:{tmp_path}/records", {tmp_path / "run-1/record.json": "{}"})
+
+
+def test_a_full_disk_is_told_by_the_file_that_can_t_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "record.json").symlink_to("/dev/full")
+    with pytest.raises(PublishError, match=r"record.json: can't be kept: No space left on device"):
+        publish.keep({tmp_path / "record.json": "{}"})
 
 
 def test_both_streams_and_nccl_s_log_are_collected(tmp_path: Path) -> None:
@@ -70,13 +70,12 @@ def test_both_streams_and_nccl_s_log_are_collected(tmp_path: Path) -> None:
     (logs / "stderr.log").write_bytes(b"warned \xff\n")
     place = _place(tmp_path, TORCHELASTIC_ERROR_FILE=f"{logs}/error.json", NCCL_DEBUG_FILE=f"{tmp_path}/nccl.log")
     (tmp_path / "nccl.log").write_text("NCCL INFO\n")
-    publish.collect_logs(place, tmp_path / "run")
-    text = publish.log_file(tmp_path / "run", 1).read_text()
-    assert text == "==> stdout.log <==\nsaid\n==> stderr.log <==\nwarned \ufffd\n"
-    assert publish.nccl_file(tmp_path / "run", 1).read_text() == "NCCL INFO\n"
+    texts = publish.own_texts(place, tmp_path, "")
+    assert texts[publish.log_file(tmp_path, 1)] == "==> stdout.log <==\nsaid\n==> stderr.log <==\nwarned \ufffd\n"
+    assert texts[publish.nccl_file(tmp_path, 1)] == "NCCL INFO\n"
 
 
 def test_an_uncaptured_output_says_so(tmp_path: Path) -> None:
-    publish.collect_logs(_place(tmp_path), tmp_path / "run")
-    assert publish.log_file(tmp_path / "run", 1).read_text().startswith("not captured: start torchrun with --log-dir")
-    assert not publish.nccl_file(tmp_path / "run", 1).exists()
+    texts = publish.own_texts(_place(tmp_path), tmp_path, "")
+    assert texts[publish.log_file(tmp_path, 1)].startswith("not captured: start torchrun with --log-dir")
+    assert publish.nccl_file(tmp_path, 1) not in texts

@@ -89,6 +89,7 @@ def test_one_rank_told_to_stop_stops_all_and_the_run_resumes_with_the_same_losse
     started.terminate_rank(1, after_step=2)
     interrupted = started.wait()
     assert interrupted.exit_code != 0
+    assert "exitcode  : 143" in interrupted.output  # as if SIGTERM had ended it
     assert interrupted.record.status == "interrupted", interrupted.output
     stopped_after = interrupted.steps()[-1].step
     assert 2 < stopped_after < STEPS, "the signal came too late for this test to tell anything"
@@ -107,10 +108,13 @@ def test_two_pods_of_one_rank_train_the_same_as_one_pod_of_two(whole: Ended, tmp
         pods=2,
         ranks_per_pod=1,
         topology="cpu-2x1-tcp",
-        expectations=CONFIG.expectations.model_copy(update={"links": links}),
+        expectations=CONFIG.expectations.model_copy(update={"links": links, "link_rate_bits_per_s": 1e9}),
     )
     two = Started(config, tmp_path, cache).wait()
     assert two.exit_code == 0, two.output
+    assert whole.record.link_probe is None
+    assert two.record.link_probe is not None
+    assert [s.after_step for s in two.record.ranks[0].counters] == [2, 4]
     assert [f.pod for f in two.record.ranks] == [0, 1]
     assert two.record.data == whole.record.data
     # Both schedules decay linearly, to step 4 and to step 12, so only the first step is the same work.

@@ -13,9 +13,10 @@ from infra.placing import of_kinds, place
 from workloads.planning.plan import NAMESPACE, Plan
 from workloads.rendering.bindings import HF_TOKEN_KEY, Bindings, Document
 from workloads.rendering.manifests import platform_documents, topology_documents
+from workloads.rendering.stopping import grace_s
 
-STOP = "10m"
-"""Time of a job's pods to end: their grace of 120 s, then JobSet's and Trainer's own finalizers."""
+FINALIZERS_S = 480
+"""What JobSet's and Trainer's own finalizers may take once the pods have ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,9 @@ class TrainJob(Component):
             # Two at once would not fit the pool.
             delete_before_replace=True,
         )
-        opts = self.child(depends_on=list(after), delete_timeout=STOP)
+        # The pods end within their grace.
+        stop = f"{grace_s(self._args.plan) + FINALIZERS_S}s"
+        opts = self.child(depends_on=list(after), delete_timeout=stop)
         place("train-job", document, pulumi.ResourceOptions.merge(opts, own))
 
 

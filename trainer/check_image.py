@@ -27,6 +27,9 @@ PACKAGES = (
 )
 """What the trainer imports that isn't in the standard library."""
 
+USER = 0
+"""For any other user a capability that the pod adds isn't effective, and EFA needs IPC_LOCK."""
+
 _IPC_LOCK = 14  # bit of CAP_IPC_LOCK in linux/capability.h
 _NCCL_VERSION = "import torch; print('.'.join(map(str, torch.cuda.nccl.version())))"
 
@@ -50,6 +53,7 @@ class Found:
     """Version of torch's NCCL; None: torch has none."""
     libraries: tuple[str, ...]
     """Those of `library_names` that the dynamic linker loads, as NCCL's own dlopen would."""
+    user: int
     memlock_bytes: int
     """Soft limit; `resource.RLIM_INFINITY` where there is none."""
     ipc_lock: bool
@@ -94,6 +98,7 @@ def look(wanted: Wanted) -> Found:
         packages=tuple(name for name in PACKAGES if importlib.util.find_spec(name) is not None),
         nccl=_nccl_version(),
         libraries=tuple(name for name in library_names(wanted) if _loads(name)),
+        user=os.getuid(),
         memlock_bytes=resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
         ipc_lock=has_ipc_lock(Path("/proc/self/status").read_text()),
         shm_bytes=shm.f_blocks * shm.f_frsize,
@@ -134,7 +139,7 @@ def _shm_faults(wanted: Wanted, found: Found) -> list[str]:
         return []
     return [
         f"/dev/shm has {found.shm_bytes / 2**30:.2f} GiB of {wanted.shm_gib}; mount an emptyDir of medium "
-        "Memory there, within the pod's memory limit"
+        "Memory there, within the pod's memory limit (under hostIPC it is the host's own)"
     ]
 
 
@@ -147,8 +152,8 @@ def _efa_faults(wanted: Wanted, found: Found) -> list[str]:
     limited = found.memlock_bytes != resource.RLIM_INFINITY and not found.ipc_lock
     if wanted.efa_devices and limited:
         faults.append(
-            f"memlock is limited to {found.memlock_bytes // 1024} KiB and IPC_LOCK isn't effective, so "
-            "libfabric can't register memory; add the capability IPC_LOCK and run as root"
+            f"memlock is limited to {found.memlock_bytes // 1024} KiB and IPC_LOCK isn't effective for user "
+            f"{found.user}, so libfabric can't register memory; add the capability IPC_LOCK and run as user {USER}"
         )
     return faults
 

@@ -13,7 +13,9 @@ from workloads.rendering.names import code_map_name
 from workloads.rendering.yaml_text import to_yaml
 
 FOLDER = Path(__file__).parent
-NAMES = tuple(row.name for row in NAMED_TOPOLOGIES)
+UNNAMED = ("p4d24xl-4x1-tcp-hostipc",)
+"""Variants that change a manifest and that no named topology has."""
+NAMES = (*(row.name for row in NAMED_TOPOLOGIES), *UNNAMED)
 
 
 def golden(topology: str) -> str:

@@ -1,5 +1,6 @@
 """RULEs of the run: what replaces it, and what never stands in it."""
 
+from infra.train_job import FINALIZERS_S
 from tests.pulumi_engine import TOKEN, leaves, read_stack, registered, run
 
 
@@ -37,7 +38,13 @@ def test_another_topology_replaces_what_the_topology_owns_and_nothing_else(dev):
 def test_pulumi_up_does_not_wait_for_the_training(dev):
     annotations = dev.one("TrainJob").inputs["metadata"].get("annotations", {})
     assert "pulumi.com/waitFor" not in annotations
-    assert dev.one("TrainJob").delete_timeout == "10m"
+
+
+def test_a_job_is_given_the_time_that_its_pods_take_to_end(dev):
+    for graph in (dev, registered("p4d24xl-4x1-tcp")):
+        runtime = graph.one("ClusterTrainingRuntime").inputs["spec"]["template"]["spec"]["replicatedJobs"][0]
+        grace = runtime["template"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        assert graph.one("TrainJob").delete_timeout == f"{int(grace) + FINALIZERS_S}s"
 
 
 def test_no_job_has_a_ttl_and_each_has_a_deadline(dev):

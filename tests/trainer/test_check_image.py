@@ -12,6 +12,7 @@ WHOLE = Found(
     packages=PACKAGES,
     nccl="2.30.7",
     libraries=("libfabric.so.1", "libnccl-net-ofi.so"),
+    user=0,
     memlock_bytes=65536,
     ipc_lock=True,
     shm_bytes=64 * 2**30,
@@ -28,6 +29,7 @@ LACKS = [
     ({"libraries": ("libnccl-net-ofi.so",)}, "libfabric.so.1 doesn't load"),
     ({"libraries": ("libfabric.so.1",)}, "libnccl-net-ofi.so doesn't load"),
     ({"ipc_lock": False}, "memlock is limited to 64 KiB"),
+    ({"ipc_lock": False, "user": 1000}, "isn't effective for user 1000"),
     ({"shm_bytes": 64 * 2**20}, "/dev/shm has 0.06 GiB of 64"),
 ]
 

@@ -6,9 +6,17 @@ from workloads.catalogue.instances import InstanceType
 from workloads.catalogue.versions import GPU_AMI_ALIAS
 from workloads.rendering.bindings import Bindings, Document
 from workloads.rendering.names import gpu_pool_name, platform_labels
+from workloads.rendering.stopping import SPOT_NOTICE_S
 
 GPU_TAINT: Document = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 """One key, this very value: the node feature discovery of NVIDIA's plugin tolerates no other."""
+
+_DRAIN_LIMIT = {"onDemand": "30m", "spot": f"{SPOT_NOTICE_S}s"}
+"""Bounds a drain, which a do-not-disrupt pod would hold up for ever.
+
+Karpenter deletes such a pod when what is left of this time equals the pod's own grace. On spot both are the
+notice, so SIGTERM comes with the notice; with more, EC2 would take the node first.
+"""
 
 _LUSTRE_USER_DATA = """\
 #!/bin/bash
@@ -80,8 +88,7 @@ def node_pool(
                     },
                     # The default of 720 h is forceful: it would end a run whatever the pod says.
                     "expireAfter": "Never",
-                    # Bounds a drain that a do-not-disrupt pod would hold up for ever.
-                    "terminationGracePeriod": "30m",
+                    "terminationGracePeriod": _DRAIN_LIMIT[capacity],
                     "taints": [dict(GPU_TAINT)],
                     "requirements": _requirements(instance_type, zone, capacity),
                 },

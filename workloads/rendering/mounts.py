@@ -35,11 +35,10 @@ def brings_wheels(plan: Plan) -> bool:
 
 def volumes(plan: Plan, bindings: Bindings) -> list[Document]:
     """Volumes of the pod."""
-    shm = {"medium": "Memory", "sizeLimit": gib(plan.resources.shm_gib)}
-    result: list[Document] = [
-        {"name": "config", "configMap": {"name": config_map_name(plan.topology)}},
-        {"name": "shm", "emptyDir": shm},
-    ]
+    result: list[Document] = [{"name": "config", "configMap": {"name": config_map_name(plan.topology)}}]
+    if _has_own_shm(plan):
+        shm = {"medium": "Memory", "sizeLimit": gib(plan.resources.shm_gib)}
+        result.append({"name": "shm", "emptyDir": shm})
     if plan.image.mounted:
         result.append({"name": "code", "configMap": {"name": code_map_name(plan.topology)}})
     if brings_wheels(plan):
@@ -55,13 +54,19 @@ def trainer_mounts(plan: Plan, bindings: Bindings) -> list[Document]:
 
 def check_mounts(plan: Plan) -> list[Document]:
     """Mounts of the init container that looks at what the trainer will find."""
-    return [_mount("shm", _SHM), *wheel_mounts(plan)]
+    shm = [_mount("shm", _SHM)] if _has_own_shm(plan) else []
+    return [*shm, *wheel_mounts(plan)]
 
 
 def wheel_mounts(plan: Plan) -> list[Document]:
     """Mounts of the trainer's code and, where they are brought, of its packages."""
     code = [_mount("code", f"{_CODE}/trainer")] if plan.image.mounted else []
     return [*code, _mount("site", _SITE)] if brings_wheels(plan) else code
+
+
+def _has_own_shm(plan: Plan) -> bool:
+    """Under hostIPC the host's own /dev/shm is there; a volume over it would hide what the variant is about."""
+    return "hostipc" not in plan.topology.variants
 
 
 def _claims(plan: Plan, bindings: Bindings) -> list[tuple[str, str]]:

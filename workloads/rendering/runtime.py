@@ -20,12 +20,17 @@ from workloads.rendering.mounts import (
 )
 from workloads.rendering.names import ANCESTOR_LABEL, SERVICE_ACCOUNT, topology_labels
 from workloads.rendering.placement import node_choice, spread
+from workloads.rendering.stopping import grace_s
 
 LOCAL_IMAGE = "local/python"
 """What a Pod of a local machine says where Kubernetes wants an image; nothing is pulled."""
 
-_GRACE_S = 120
-"""The warning time of a Spot interruption: enough for a checkpoint that all ranks agree on."""
+_ROOT = 0
+"""An added capability isn't effective for any other user, and memlock is 64 KiB without IPC_LOCK.
+
+A user of its own needs one of two things that Kubernetes 1.35 doesn't give a pod: ambient capabilities, or a
+higher memlock limit from the container runtime's base spec. A fresh Lustre root takes writes of root alone, too.
+"""
 
 
 def training_runtime(plan: Plan, bindings: Bindings) -> Document:
@@ -72,7 +77,7 @@ def pod_spec(plan: Plan, bindings: Bindings) -> Document:
     init = _init_containers(plan)
     return {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": _GRACE_S,
+        "terminationGracePeriodSeconds": grace_s(plan),
         "serviceAccountName": SERVICE_ACCOUNT,
         # The trainer never asks the API server; rights on the bucket come by Pod Identity's own token.
         "automountServiceAccountToken": False,
@@ -109,6 +114,9 @@ def _security(topology: Topology) -> Document:
     if topology.machine.gpu is not None:
         # A container's memlock limit is 64 KiB, and libfabric registers memory: error -12 without this.
         context["capabilities"] = {"add": ["IPC_LOCK"]}
+    if topology.machine.instance_type is not None:
+        # Stated, so that no image decides it; `trainer/Dockerfile` and `trainer.check_image` say the same.
+        context["runAsUser"] = _ROOT
     return context
 
 

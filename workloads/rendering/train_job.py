@@ -6,6 +6,7 @@ from workloads.rendering.bindings import HF_TOKEN_KEY, Bindings, Document
 from workloads.rendering.mounts import CHECKPOINT_FOLDER, CONFIG_PATH, python_path
 from workloads.rendering.names import topology_labels
 from workloads.rendering.quantities import cpu, gib
+from workloads.rendering.stopping import SHUTDOWN_VARIABLE, shutdown_s
 
 _RENDEZVOUS_TIMEOUT_S = 1800
 """torchrun waits 600 s for its peers; nodes that boot and pull a large image can lie further apart."""
@@ -63,6 +64,7 @@ def environment(plan: Plan, bindings: Bindings) -> list[Document]:
     if path is not None:
         variables.append({"name": "PYTHONPATH", "value": path})
     variables += [
+        {"name": SHUTDOWN_VARIABLE, "value": str(shutdown_s(plan))},
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "TOPOLAB_RECORDS", "value": bindings.records_uri},
     ]

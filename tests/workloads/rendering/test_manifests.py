@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.plan_factory import DIGEST_IMAGE, arms_of, bindings_of, planned, rendered
+from tests.source import ROOT
+from trainer import check_image
 from trainer.config import TrainConfig
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, parse_topology
 from workloads.catalogue.versions import SEED_IMAGE, STOCK_IMAGE
@@ -15,6 +17,7 @@ from workloads.rendering import trainer_code
 from workloads.rendering.bindings import Bindings
 from workloads.rendering.manifests import documents, platform_documents, topology_documents
 from workloads.rendering.quantities import cpu, gib
+from workloads.rendering.stopping import SHUTDOWN_VARIABLE
 
 NAMES = [row.name for row in NAMED_TOPOLOGIES]
 EC2_NAMES = [name for name in NAMES if not parse_topology(name).machine.is_local]
@@ -84,8 +87,13 @@ def test_only_the_variant_that_names_it_touches_the_host(name):
     assert not {"hostPID", "shareProcessNamespace", "hostIPC"} & spec.keys()
 
 
-def test_hostipc_is_a_variant_of_its_own():
-    assert pod_spec(planned("p4d24xl-4x1-efa1-hostipc"))["hostIPC"] is True
+def test_hostipc_shares_the_hosts_shm_and_lays_no_volume_over_it():
+    shared, own = (pod_spec(planned(n)) for n in ("p4d24xl-4x1-efa1-hostipc", "p4d24xl-4x1-efa1"))
+    assert shared["hostIPC"] is True
+    assert "/dev/shm" not in json.dumps(shared).replace('"--shm-gib"', "")
+    assert "shm" not in {volume["name"] for volume in shared["volumes"]}
+    for container in (*own["containers"], own["initContainers"][-1]):
+        assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,7 +111,19 @@ def test_a_run_never_starts_over_and_always_ends(name):
 def test_memory_may_be_locked_on_gpus_alone_and_rights_never_grow():
     with_gpus, without = (pod_spec(planned(n))["containers"][0] for n in ("p4d24xl-1x4-efa4", "cpu-2x1-tcp"))
     assert with_gpus["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"]}
+    assert with_gpus["securityContext"]["allowPrivilegeEscalation"] is False
     assert without["securityContext"] == {"allowPrivilegeEscalation": False}
+
+
+def test_pods_image_and_check_agree_on_the_user_whose_capability_is_effective():
+    for name in EC2_NAMES:
+        spec = pod_spec(planned(name))
+        for container in (*spec["initContainers"], *spec["containers"]):
+            assert container["securityContext"]["runAsUser"] == check_image.USER
+    dockerfile = (ROOT / "trainer" / "Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^USER (\d+):\d+$", dockerfile, re.MULTILINE) == [str(check_image.USER)]
+    # A local machine's pods run as whoever started them.
+    assert "runAsUser" not in pod_spec(planned("h200x4-1x4-local"))["containers"][0]["securityContext"]
 
 
 PLACES = [
@@ -269,7 +289,7 @@ def test_the_plans_variables_come_first_in_their_order():
     plan = planned("g6e12xl-4x4-tcp-tuned")
     names = [v["name"] for v in trainer_of(plan)["env"]]
     own = [v.name for v in plan.environment]
-    assert names == [*own, "PYTHONPATH", "NODE_NAME", "TOPOLAB_RECORDS"]
+    assert names == [*own, "PYTHONPATH", SHUTDOWN_VARIABLE, "NODE_NAME", "TOPOLAB_RECORDS"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -322,7 +342,9 @@ MAY_VARY = re.compile(
     | .*/(requests|limits)/vpc\.amazonaws\.com/efa
     | .*/env/(NCCL_NET|NCCL_NET_PLUGIN|FI_EFA_USE_HUGE_PAGE)(/value)?
     | .*/initContainers/check/command.*
-    | .*/config\.json/(arm|topology|job_name|expectations)(/.*)?
+    | .*/config\.json/(arm|topology|job_name|expectations|predicted)(/.*)?
+    # A slower link makes longer steps, and an interrupted one is given the time to end.
+    | .*/terminationGracePeriodSeconds | .*/env/TORCH_ELASTIC_SHUTDOWN_TIMEOUT/value
     """,
     re.VERBOSE,
 )

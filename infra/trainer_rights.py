@@ -59,7 +59,7 @@ class TrainerRights(Component):
 
 
 def trainer_policy(partition: str, records_uri: str, data_uri: str | None) -> Policy:
-    """Put, get and list under the records' prefix; get and list under the data's."""
+    """Put, get and list under the records' prefix; get and list under the data's. Nothing can be deleted."""
     statements = _under(partition, "Records", records_uri, ["s3:GetObject", "s3:PutObject"])
     if data_uri is not None:
         statements += _under(partition, "Data", data_uri, ["s3:GetObject"])
@@ -71,7 +71,10 @@ def _under(partition: str, sid: str, uri: str, actions: list[str]) -> list[State
     arn = f"arn:{partition}:s3:::{bucket}"
     path = prefix.strip("/")
     objects = f"{arn}/{path}/*" if path else f"{arn}/*"
-    listed = {"StringLike": {"s3:prefix": [path, f"{path}/*"]}} if path else None
+    # HeadObject of an absent key answers 404 only to who may list, and that question carries no prefix: under
+    # a plain StringLike it is 403, which looks like a bucket out of reach. So a listing without a prefix is
+    # allowed too, which shows names; what lies elsewhere in the bucket stays unreadable.
+    listed = {"StringLikeIfExists": {"s3:prefix": ["", path, f"{path}/*"]}} if path else None
     # Data may be one object rather than a folder of them.
     exact = [f"{arn}/{path}"] if path and sid == "Data" else []
     return [

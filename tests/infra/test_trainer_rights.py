@@ -19,7 +19,16 @@ def test_records_are_written_read_and_listed_under_their_prefix_alone():
     assert found["RecordsObjects"]["Action"] == ["s3:GetObject", "s3:PutObject"]
     assert found["RecordsObjects"]["Resource"] == ["arn:aws:s3:::bucket/some/prefix/*"]
     assert found["RecordsList"]["Resource"] == ["arn:aws:s3:::bucket"]
-    assert found["RecordsList"]["Condition"] == {"StringLike": {"s3:prefix": ["some/prefix", "some/prefix/*"]}}
+    (listed,) = found["RecordsList"]["Condition"].values()
+    assert listed == {"s3:prefix": ["", "some/prefix", "some/prefix/*"]}
+
+
+@pytest.mark.parametrize("sid", ["RecordsList", "DataList"])
+def test_an_absent_key_is_answered_as_absent_because_a_question_without_a_prefix_is_allowed(sid):
+    # S3 answers HeadObject of an absent key with 404 to who may list the bucket, and with 403 to others.
+    found = statements("s3://bucket/some/prefix", "s3://texts/english")
+    assert list(found[sid]["Condition"]) == ["StringLikeIfExists"]
+    assert found[sid]["Action"] == ["s3:ListBucket"]
 
 
 def test_a_bucket_of_the_stack_is_the_trainers_whole():

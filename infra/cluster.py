@@ -1,5 +1,6 @@
 """The EKS cluster, its system nodes, and the Kubernetes provider that everything else goes through."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -19,7 +20,10 @@ SYSTEM_NODES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterArgs:
-    """`routes`: what nodes reach the outside through. `profile`: the AWS profile of the provider, if any."""
+    """`routes`: what nodes reach the outside through. `profile`: the AWS profile of the provider, if any.
+
+    `api_access_cidrs`: who may reach the public endpoint; empty: EKS's own default, 0.0.0.0/0.
+    """
 
     name: str
     node_role_name: str
@@ -29,6 +33,7 @@ class ClusterArgs:
     public_subnet_ids: list[pulumi.Output[str]]
     routes: list[pulumi.Resource]
     profile: str | None
+    api_access_cidrs: Sequence[str]
 
 
 class Cluster(Component):
@@ -75,6 +80,8 @@ class Cluster(Component):
             # Stated, because the component waits for a healthy API server only where it is.
             endpoint_public_access=True,
             endpoint_private_access=True,
+            # Nodes take the private endpoint; whoever runs `pulumi up` must be among these.
+            public_access_cidrs=list(args.api_access_cidrs) or None,
             skip_default_node_group=True,
             skip_default_security_groups=True,
             create_oidc_provider=False,

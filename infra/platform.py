@@ -81,6 +81,7 @@ class Platform(Component):
             public_subnet_ids=self.network.public_subnet_ids,
             routes=self.network.routes,
             profile=self._args.settings.profile,
+            api_access_cidrs=self._spec.api_access_cidrs,
         )
         return Cluster("cluster", args, opts=self._inside())
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
-from pulumi.runtime.config import CONFIG
+from pulumi.runtime.config import CONFIG, is_config_secret
 
 from infra.naming import Names
 from workloads.planning.spec import Stack, parse_stack
-from workloads.planning.stack_file import PREFIX, stack_values
+from workloads.planning.stack_file import HIDDEN, PREFIX, SECRET, stack_values
 
 REGISTRIES = "oci"
 """Value of `topolab:charts` for charts from their registries; anything else is a folder of charts."""
@@ -35,9 +35,10 @@ def read_settings() -> Settings:
     """The settings of the running stack; ValueError (SpecError) names every fault of `topolab:` values."""
     own, aws, kubernetes = pulumi.Config("topolab"), pulumi.Config("aws"), pulumi.Config("kubernetes")
     names = Names(project=pulumi.get_project(), stack=pulumi.get_stack())
+    where = f"Pulumi.{names.stack}.yaml"
     return Settings(
         names=names,
-        stack=parse_stack(stack_values(_values(own)), f"Pulumi.{names.stack}.yaml"),
+        stack=parse_stack(stack_values(_values(own), where), where),
         region=aws.get("region"),
         profile=aws.get("profile"),
         hf_token=own.get_secret("hfToken"),
@@ -48,14 +49,19 @@ def read_settings() -> Settings:
 
 
 def _values(config: pulumi.Config) -> dict[str, Any]:
-    """Every `topolab:` value, unknown keys too, so that a misspelt one is named. Secrets: only that they are."""
+    """Every `topolab:` value, unknown keys too, so that a misspelt one is named. Secrets: only that they are.
+
+    The engine has opened every secret by now, and what stands here may end up in a message.
+    """
     keys = [key.removeprefix(PREFIX) for key in CONFIG.get() if key.startswith(PREFIX)]
     return {f"{PREFIX}{key}": _value(config, key) for key in keys}
 
 
 def _value(config: pulumi.Config, key: str) -> Any:
-    if key == "hfToken":
-        return True
+    if is_config_secret(f"{PREFIX}{key}"):
+        return {"secure": HIDDEN}
+    if key == SECRET:
+        return HIDDEN
     text = config.require(key)
     # The engine hands mappings and lists over as JSON; a plain word is itself.
     try:

@@ -17,6 +17,13 @@ def test_both_endpoints_are_stated_so_that_the_component_waits_for_a_healthy_ser
     assert dev.one("eks:index:Cluster").inputs["endpointPrivateAccess"] is True
 
 
+def test_the_public_endpoint_is_open_to_those_that_the_stack_names_and_by_default_to_all(dev):
+    asked = read_stack("dev").with_values(platform={"apiAccessCidrs": ["203.0.113.7/32", "198.51.100.0/24"]})
+    cluster = run(asked).one("eks:index:Cluster").inputs
+    assert cluster["publicAccessCidrs"] == ["203.0.113.7/32", "198.51.100.0/24"]
+    assert "publicAccessCidrs" not in dev.one("eks:index:Cluster").inputs
+
+
 def test_the_version_is_the_catalogues(dev):
     assert dev.one("eks:index:Cluster").inputs["version"] == KUBERNETES
 

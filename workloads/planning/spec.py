@@ -18,6 +18,9 @@ from pydantic.alias_generators import to_camel
 from workloads.catalogue.models import MODELS, find_model
 from workloads.catalogue.topologies import parse_topology
 
+_TOKEN = re.compile(r"hf_[\w-]{8,}")
+"""Hugging Face's tokens."""
+
 RecipeName = Literal["auto", "best", "seed-g6e", "seed-p4d"]
 Vary = Literal["topology", "recipe", "best"]
 
@@ -48,6 +51,19 @@ def _cidr(value: str) -> str:
     if not 16 <= network.prefixlen <= 17:
         raise ValueError("must be a /16 or /17: EKS spans two zones, and an EFA node takes many addresses of its /20")
     return value
+
+
+_PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+
+
+def _api_access(value: str) -> str:
+    try:
+        network = IPv4Network(value)
+    except ValueError as error:
+        raise ValueError(f"not an IPv4 block: {error}; write one such as 203.0.113.7/32") from None
+    if any(network.subnet_of(block) for block in _PRIVATE):
+        raise ValueError("the public endpoint sees no private address; write the one that you leave your network by")
+    return str(network)
 
 
 def _account(value: str) -> str:
@@ -100,6 +116,8 @@ class Platform(Spec):
 
     zone: Annotated[str, AfterValidator(_zone)] | None = None
     vpc_cidr: Annotated[str, AfterValidator(_cidr)] = "10.0.0.0/16"
+    api_access_cidrs: tuple[Annotated[str, AfterValidator(_api_access)], ...] = ()
+    """Who may reach the API server's public endpoint; empty: everybody with credentials, as EKS does."""
     capacity: Capacity = Capacity()
     storage: Storage = Storage()
     records: Annotated[str, AfterValidator(_records)] = "managed"
@@ -170,7 +188,8 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.field} = {json.dumps(self.value, default=str)}: {self.message}"
+        # A token may stand under any misspelt key, and a message ends up in logs.
+        return _TOKEN.sub("hf_...", f"{self.field} = {json.dumps(self.value, default=str)}: {self.message}")
 
 
 class SpecError(ValueError):

@@ -9,9 +9,14 @@ import yaml
 from workloads.planning.spec import Fault, SpecError, Stack, parse_stack
 
 PREFIX = "topolab:"
-_SECRET = "hfToken"
+SECRET = "hfToken"
+HIDDEN = "(not shown)"
 _PROGRAM_KEYS = frozenset({"charts"})
 """Keys that only the Pulumi program reads."""
+_PLAIN = (
+    "stands there readable for everybody who sees the file; revoke the token, then set a new one with "
+    "`pulumi config set --secret topolab:hfToken`"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +33,20 @@ def parse_stack_file(text: str, where: str) -> StackFile:
     region = config.get("aws:region")
     if region is not None and not isinstance(region, str):
         raise SpecError(where, (Fault(field="aws:region", value=region, message="must be a region's name"),))
-    return StackFile(stack=parse_stack(stack_values(config), where), region=region)
+    return StackFile(stack=parse_stack(stack_values(config, where), where), region=region)
 
 
-def stack_values(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `topolab:` values without their prefix; of a secret only that it is there."""
+def stack_values(config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The `topolab:` values without their prefix; of a secret only that it is there.
+
+    SpecError where the token isn't a mapping with `secure`: it would stand readable in a file that is committed.
+    """
     own = {k.removeprefix(PREFIX): v for k, v in config.items() if k.startswith(PREFIX)}
-    values = {k: v for k, v in own.items() if k not in _PROGRAM_KEYS | {_SECRET}}
-    return values | ({_SECRET: True} if own.get(_SECRET) is not None else {})
+    token = own.get(SECRET)
+    if token is not None and not (isinstance(token, Mapping) and "secure" in token):
+        raise SpecError(where, (Fault(field=SECRET, value=HIDDEN, message=_PLAIN),))
+    values = {k: v for k, v in own.items() if k not in _PROGRAM_KEYS | {SECRET}}
+    return values | ({} if token is None else {SECRET: True})
 
 
 def _config(text: str, where: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The stack file's schema: every fault at once, each with field, value and remedy."""
 
+import json
+
 import pytest
 
 from workloads.planning.spec import SpecError, merged, parse_experiment, parse_stack
@@ -142,3 +144,44 @@ def test_a_stack_file_that_cannot_be_read_is_one_sentence(text, sentence):
     with pytest.raises(ValueError, match=r"Pulumi\.x\.yaml: ") as error:
         parse_stack_file(text, "Pulumi.x.yaml")
     assert sentence in str(error.value)
+
+
+TOKEN = "hf_" + "secretsecret" * 3
+
+
+@pytest.mark.parametrize("value", [TOKEN, "true", {"value": TOKEN}, [TOKEN]])
+def test_a_token_that_is_no_secret_is_refused_and_never_repeated(value):
+    text = json.dumps({"config": {"topolab:topology": "cpu-2x1-tcp", "topolab:hfToken": value}})
+    with pytest.raises(SpecError, match="pulumi config set --secret topolab:hfToken") as error:
+        parse_stack_file(text, "Pulumi.x.yaml")
+    assert "Pulumi.x.yaml: hfToken" in str(error.value)
+    assert "secretsecret" not in str(error.value)
+
+
+@pytest.mark.parametrize("config", [{"topolab:hftoken": TOKEN}, {"topolab:run": {"hfToken": TOKEN}}])
+def test_a_token_under_a_misspelt_key_is_not_repeated_either(config):
+    with pytest.raises(SpecError, match="unknown key") as error:
+        parse_stack_file(json.dumps({"config": {"topolab:topology": "cpu-2x1-tcp", **config}}), "Pulumi.x.yaml")
+    assert "secretsecret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("block", "sentence"),
+    [
+        ("203.0.113.7/24", "has host bits set"),
+        ("everybody", "not an IPv4 block"),
+        ("10.1.0.0/16", "sees no private address"),
+    ],
+)
+def test_a_block_that_cannot_reach_the_public_endpoint_is_refused(block, sentence):
+    with pytest.raises(SpecError, match=r"platform\.apiAccessCidrs\.0") as error:
+        parse_stack({"topology": "cpu-2x1-tcp", "platform": {"apiAccessCidrs": [block]}}, "s")
+    assert sentence in str(error.value)
+
+
+def test_by_default_and_as_written_blocks_of_the_api_server():
+    def blocks(**platform):
+        return parse_stack({"topology": "cpu-2x1-tcp", "platform": platform}, "s").platform.api_access_cidrs
+
+    assert blocks() == ()
+    assert blocks(apiAccessCidrs=["203.0.113.7/32"]) == ("203.0.113.7/32",)

@@ -8,11 +8,16 @@ from tests.pulumi_engine import ROOT, read_stack, registered, stack_names
 from workloads.catalogue.prices import usd_per_hour
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, parse_topology
 from workloads.catalogue.versions import SEED_IMAGE
-from workloads.planning.plan import plan
+from workloads.planning.plan import Plan, plan
+from workloads.planning.spec import ImageBase, Run
 from workloads.planning.stack_file import parse_stack_file
 
 ON_EC2 = {row.name: row for row in NAMED_TOPOLOGIES if not parse_topology(row.name).machine.is_local}
 ARMS = [name for name, row in ON_EC2.items() if row.model != "llama-3.2-1b"]
+ONE_NODE_OR_TWO = {"p4d24xl-1x8-efa4", "p4d24xl-2x8-efa4", "p4d24xl-2x8-efa4-hostnet", "p4d24xl-8x1-tcp"}
+COMPARED = [
+    (name, other) for name in stack_names() for other in read_stack(name).config["topolab:run"].get("comparedWith", [])
+]
 
 
 def text_of(name: str) -> str:
@@ -68,9 +73,46 @@ def test_budget_and_deadline_leave_room_but_not_much(name):
     assert planned.prediction.wall_clock_s.high + 3600 <= file.stack.platform.ttl_minutes * 60
 
 
+@pytest.mark.parametrize(("name", "other"), COMPARED)
+def test_stacks_that_are_compared_run_one_recipe(name, other):
+    has_its_own = other in stack_names()
+    one, two = _planned(name, None), _planned(other, None) if has_its_own else _planned(name, other)
+    assert not has_its_own or one.topology.name in _run_of(other).compared_with
+    ours, theirs = one.config.recipe, two.config.recipe
+    assert (ours.zero, ours.micro_batch) == (theirs.zero, theirs.micro_batch)
+    assert ours.activation_checkpointing == theirs.activation_checkpointing
+    assert one.config.sequences_per_step == two.config.sequences_per_step
+
+
+def test_the_comparisons_are_those_of_the_readme_and_of_the_seeds():
+    assert {name: set(_run_of(name).compared_with) for name in stack_names() if _run_of(name).compared_with} == {
+        "dev": {"g6e8xl-2x1-efa1", "g6e8xl-2x1-tcp", "g6e8xl-2x1-tcp-tuned"},
+        **{name: ONE_NODE_OR_TWO - {name} for name in ONE_NODE_OR_TWO},
+    }
+
+
+def test_the_seeds_stacks_run_exactly_the_image_of_the_catalogue_and_no_other_stack_does():
+    images = {name: parse_stack_file(text_of(name), name).stack.platform.image for name in stack_names()}
+    seeds = {name for name in ARMS if ON_EC2[name].recipe.startswith("seed-")}
+    assert {name: image.base for name, image in images.items() if isinstance(image, ImageBase)} == dict.fromkeys(
+        seeds, SEED_IMAGE
+    )
+
+
 def test_no_file_holds_a_secret_or_an_account():
     for name in stack_names():
         assert re.findall(r"secure:|hf_|\b\d{12}\b", text_of(name)) == []
+
+
+def _run_of(name: str) -> Run:
+    return parse_stack_file(text_of(name), name).stack.run
+
+
+def _planned(name: str, topology: str | None) -> Plan:
+    """The plan of a stack file, or of the file with another topology set."""
+    file = parse_stack_file(text_of(name), name)
+    stack = file.stack if topology is None else file.stack.model_copy(update={"topology": topology})
+    return plan(stack, region=file.region, experiment=name, arm=stack.topology)
 
 
 def _whose(name: str, seed: str | None) -> str:

@@ -13,8 +13,6 @@ from trainer.config import (
     Architecture,
     DataConfig,
     Expectations,
-    ExpectedBytes,
-    LinkExpectation,
     ModelConfig,
     PredictedRange,
     PredictedRun,
@@ -24,6 +22,7 @@ from trainer.config import (
     ZeroConfig,
 )
 from trainer.contract import Backend
+from trainer.flops import parameters
 from trainer.record import (
     Clock,
     Connection,
@@ -39,9 +38,11 @@ from trainer.record import (
 )
 from trainer.summary import summarize
 from trainer.verdict import judge, transports
+from workloads.planning.expectations import possible_expectations
 
 STARTED = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 WARMUP_STEPS = 2
+SLUGS = {"cpu": "cpu", "p4d.24xlarge": "p4d24xl"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,6 @@ class Made:
     """One synthetic run. `step_s` holds the timed steps; two warm-up steps come before them."""
 
     arm: str = "two-pods-slow"
-    topology: str = "cpu-2x1-tcp-50mbit"
     machine: str = "cpu"
     pods: int = 2
     ranks_per_pod: int = 1
@@ -59,7 +59,8 @@ class Made:
     network_path: str = "NET/Libfabric/0/GDRDMA"
     step_s: tuple[float, ...] = (1.0,) * 20
     sent_per_step: float = 2.0e6
-    predicted_sent_per_step: float | None = 2.0e6
+    vocabulary: int = 4630
+    """The model's size follows: with this one each of two gloo ranks sends 2.0 MB a step by the formula."""
     rate_bits_per_s: float | None = 50e6
     link_shaping: LinkShaping = "shaped"
     status: Status = "complete"
@@ -72,6 +73,14 @@ class Made:
     """Fields of TrainConfig to replace."""
 
     @property
+    def topology(self) -> str:
+        """The name that a plan of these pods would have."""
+        crossing = f"efa{self.efa_devices}" if self.efa_devices else "local" if self.pods == 1 else "tcp"
+        rate = "" if self.rate_bits_per_s is None else f"-{self.rate_bits_per_s / 1e6:.0f}mbit"
+        alone = "-hostnet" if self.nodes > 1 else ""
+        return f"{SLUGS[self.machine]}-{self.pods}x{self.ranks_per_pod}-{crossing}{rate}{alone}"
+
+    @property
     def ranks(self) -> int:
         return self.pods * self.ranks_per_pod
 
@@ -81,11 +90,9 @@ def one_pod(**changes: Any) -> Made:
     return replace(
         Made(
             arm="one-pod",
-            topology="cpu-1x2-local",
             pods=1,
             ranks_per_pod=2,
             sent_per_step=0.0,
-            predicted_sent_per_step=0.0,
             rate_bits_per_s=None,
             link_shaping="undialled",
             step_s=(0.2,) * 20,
@@ -100,11 +107,10 @@ def two_pods(**changes: Any) -> Made:
 
 
 def efa_nodes(**changes: Any) -> Made:
-    """Two p4d nodes of two GPUs each: P2P inside, EFA with GPUDirect across."""
+    """Two p4d nodes of two GPUs each: P2P inside, EFA with GPUDirect across; each rank sends 2.0 MB a step."""
     return replace(
         Made(
             arm="p4d24xl-2x2-efa1",
-            topology="p4d24xl-2x2-efa1",
             machine="p4d.24xlarge",
             ranks_per_pod=2,
             nodes=2,
@@ -154,13 +160,13 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         config=config,
         versions=dict(made.versions),
         data=DataFacts(sha256="d" * 64, tokenizer_sha256="e" * 64, texts=100, tokens=50_000, samples=400),
-        model_parameters=1_000_000,
+        model_parameters=parameters(config.model.architecture),
         link_shaping=made.link_shaping,
         link_probe=None,
         ranks=tuple(ranks),
         transports=seen,
         summary=summarize(config, steps, ranks),
-        verdict=judge(config, made.status, made.link_shaping, ranks, seen, steps),
+        verdict=judge(config, made.status, made.link_shaping, ranks, seen, steps, link_probe=None),
     )
 
 
@@ -176,9 +182,9 @@ def config_of(made: Made) -> TrainConfig:
         ranks_per_pod=made.ranks_per_pod,
         backend=made.backend,
         peak_flops_per_s=made.peak_flops_per_s,
-        model=_model(),
-        data=DataConfig(source="embedded", feed="packed"),
-        recipe=_recipe(),
+        model=_model(made),
+        data=DataConfig(source="embedded", feed="packed" if made.real_share == 1 else "lines"),
+        recipe=RECIPE,
         sequence_length=128,
         steps=WARMUP_STEPS + len(made.step_s),
         warmup_steps=WARMUP_STEPS,
@@ -186,14 +192,16 @@ def config_of(made: Made) -> TrainConfig:
         checkpoint_every_steps=None,
         resume=False,
         on_wrong_link="stop",
-        expectations=_expectations(made),
+        expectations=NOTHING_EXPECTED,
         predicted=PREDICTED,
         rental=Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None),
         image=None,
         cpus_per_rank=1.0,
         memory_gib_per_rank=4.0,
     )
-    return config.model_copy(update=dict(made.config))
+    config = config.model_copy(update=dict(made.config))
+    (expectations,) = possible_expectations(config)
+    return config.model_copy(update={"expectations": expectations})
 
 
 def facts_of(made: Made) -> list[RankFacts]:
@@ -211,7 +219,7 @@ def nccl_logs_of(made: Made) -> dict[int, str]:
     return {rank: "\n".join(_nccl_lines(made, rank)) + "\n" for rank in range(made.ranks)}
 
 
-def _model() -> ModelConfig:
+def _model(made: Made) -> ModelConfig:
     architecture = Architecture(
         hidden_size=64,
         intermediate_size=128,
@@ -219,7 +227,7 @@ def _model() -> ModelConfig:
         attention_heads=4,
         key_value_heads=2,
         head_dim=16,
-        vocabulary_size=1000,
+        vocabulary_size=made.vocabulary,
         tied_embeddings=False,
         max_positions=512,
         rope_theta=10_000.0,
@@ -227,8 +235,9 @@ def _model() -> ModelConfig:
     return ModelConfig(name="tiny", architecture=architecture, tokenizer=None)
 
 
-def _recipe() -> RecipeConfig:
-    zero = ZeroConfig(
+RECIPE = RecipeConfig(
+    name="tiny",
+    zero=ZeroConfig(
         stage=3,
         sub_group_size=10**9,
         reduce_bucket_size=10**6,
@@ -236,54 +245,17 @@ def _recipe() -> RecipeConfig:
         persistence_threshold=0,
         max_live_parameters=10**9,
         max_reuse_distance=10**9,
-    )
-    return RecipeConfig(
-        name="tiny",
-        zero=zero,
-        micro_batch=4,
-        accumulation=1,
-        activation_checkpointing=False,
-        learning_rate=1e-3,
-        gradient_clipping=1.0,
-        omp_threads=1,
-    )
+    ),
+    micro_batch=4,
+    accumulation=1,
+    activation_checkpointing=False,
+    learning_rate=1e-3,
+    gradient_clipping=1.0,
+    omp_threads=1,
+)
 
-
-def _expectations(made: Made) -> Expectations:
-    inside = made.pods * made.ranks_per_pod * (made.ranks_per_pod - 1) // 2
-    across = made.ranks * (made.ranks - 1) // 2 - inside
-    crossing = "same-node" if made.nodes == 1 else "other-node"
-    idle = "other-node" if made.nodes == 1 else "same-node"
-    nccl = made.backend == "nccl"
-    over = ("NET/Libfabric+GDRDMA",) if nccl else ("TCP",)
-    return Expectations(
-        nodes=made.nodes,
-        efa_devices_per_pod=made.efa_devices,
-        links=(
-            _link("same-pod", inside, ("P2P",) if nccl else ("loopback",), ("SHM", "NET/Socket", "TCP")),
-            _link(crossing, across, over, ("NET/Socket", "NET/Libfabric", "loopback")),
-            _link(idle, 0, (), ()),
-        ),
-        bytes_sent=_expected_bytes(made),
-        link_rate_bits_per_s=made.rate_bits_per_s,
-    )
-
-
-def _link(link_class: Any, pairs: int, expected: tuple[str, ...], forbidden: tuple[str, ...]) -> LinkExpectation:
-    return LinkExpectation(link_class=link_class, pairs=pairs, expected=expected if pairs else (), forbidden=forbidden)
-
-
-def _expected_bytes(made: Made) -> ExpectedBytes | None:
-    if made.predicted_sent_per_step is None:
-        return None
-    return ExpectedBytes(
-        counter="efa" if made.efa_devices else "interface",
-        per_pod_and_step=made.predicted_sent_per_step,
-        formula="3 S (N-1)/N",
-        relative_tolerance=0.1,
-        absolute_tolerance_per_step=100_000.0,
-    )
-
+NOTHING_EXPECTED = Expectations(nodes=1, efa_devices_per_pod=0, links=(), bytes_sent=None, link_rate_bits_per_s=None)
+"""Until the config is whole and the expectations can be derived from it."""
 
 PREDICTED = PredictedRun(
     step_s=PredictedRange(low=0.05, expected=0.1, high=0.4),
@@ -303,7 +275,7 @@ def _rank_facts(made: Made, rank: int) -> RankFacts:
         node=f"node-{pod % made.nodes}",
         addresses=("127.0.0.1", _address(pod)),
         device=Device(name="A100", uuid=f"GPU-{rank}", pci_bus_id="10:1d.0", memory_bytes=42 * 10**9) if gpu else None,
-        efa_devices=tuple(f"rdmap16s{27 + i}" for i in range(made.efa_devices)),
+        efa_devices=_efa_names(made),
         nccl_nics_found=made.efa_devices if gpu else None,
         connections=() if gpu else tuple(_connections(made, rank)),
         counters=_counters(made),
@@ -313,6 +285,10 @@ def _rank_facts(made: Made, rank: int) -> RankFacts:
         omp_threads=1,
         clock=_clock(made),
     )
+
+
+def _efa_names(made: Made) -> tuple[str, ...]:
+    return tuple(f"rdmap16s{27 + i}" for i in range(made.efa_devices))
 
 
 def _address(pod: int) -> str:
@@ -333,13 +309,15 @@ def _connections(made: Made, rank: int) -> list[Connection]:
 
 
 def _counters(made: Made) -> tuple[CounterSample, CounterSample]:
-    steps, name = len(made.step_s), "rdmap16s27" if made.efa_devices else "eth0"
+    steps = len(made.step_s)
     kind: Literal["efa", "interface"] = "efa" if made.efa_devices else "interface"
+    names = _efa_names(made) or ("eth0",)
 
     def sample(after_step: int, unix_s: float, sent: int) -> CounterSample:
-        wire = InterfaceBytes(name=name, kind=kind, sent=1_000 + sent, received=1_000 + sent)
+        each = sent // len(names)
+        wires = [InterfaceBytes(name=n, kind=kind, sent=1_000 + each, received=1_000 + each) for n in names]
         loopback = InterfaceBytes(name="lo", kind="interface", sent=sent * 7, received=sent * 7)
-        return CounterSample(after_step=after_step, unix_s=unix_s, interfaces=(loopback, wire))
+        return CounterSample(after_step=after_step, unix_s=unix_s, interfaces=(loopback, *wires))
 
     start = STARTED.timestamp() + 20
     return (
@@ -354,7 +332,7 @@ def _clock(made: Made) -> Clock:
         rendezvous_s=1.0,
         data_s=2.0,
         model_s=3.0,
-        warmup_s=4.5,
+        warmup_s=3.0 + 1.5,
         timed_s=sum(made.step_s),
         checkpoint_s=0.0,
         evaluation_s=0.0,
@@ -363,7 +341,8 @@ def _clock(made: Made) -> Clock:
 
 
 def _line(made: Made, step: int, seconds: float) -> StepLine:
-    slots = 4 * 128
+    recipe, length = made.config.get("recipe", RECIPE), made.config.get("sequence_length", 128)
+    slots = recipe.micro_batch * recipe.accumulation * length
     real = round(slots * made.real_share)
     return StepLine(
         step=step,

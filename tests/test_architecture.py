@@ -16,7 +16,10 @@ from workloads.catalogue.versions import CHARTS, SEED_IMAGE, STOCK_IMAGE
 OWN = ("trainer", "workloads", "infra", "tools", "tests")
 
 CONTRACT = ("trainer.contract", "trainer.config", "trainer.record", "trainer.flops")
-PURE = ("trainer.deepspeed_config", "trainer.nccl_log", "trainer.verdict", "trainer.summary", "trainer.transports")
+PURE = (
+    "trainer.deepspeed_config", "trainer.nccl_log", "trainer.transports", "trainer.sent", "trainer.summary",
+    "trainer.findings", "trainer.lines_verdict", "trainer.counters_verdict", "trainer.verdict",
+)  # fmt: skip
 
 _PLANNING = ("workloads.planning", "workloads.catalogue", *CONTRACT, *PURE)
 MAY_IMPORT = {

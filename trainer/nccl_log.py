@@ -47,7 +47,7 @@ class Pair:
     from_rank: int
     to_rank: int
     transport: str
-    """`P2P`, `SHM`, `NET/<plugin>` or `NET/<plugin>+GDRDMA`: the words of `LinkExpectation.expected`."""
+    """`P2P`, `P2P+read`, `SHM`, `NET/<plugin>` or `NET/<plugin>+GDRDMA`: the words of `LinkExpectation.expected`."""
     detail: str
     """The log's own words, e.g. `NET/Libfabric/0/GDRDMA`."""
     direction: Direction | None
@@ -73,7 +73,7 @@ class NcclLog:
     communicators: tuple[Communicator, ...]
     pairs: tuple[Pair, ...]
     damaged_lines: int
-    """Channel lines that were cut or overwritten: counted, never used as evidence."""
+    """Lines that were cut or overwritten: counted, never used as evidence."""
 
     @property
     def gdr(self) -> Gdr:
@@ -138,6 +138,13 @@ class _Reader:
         words = message.text.split()
         if not words:
             return
+        try:
+            self._take_words(message, words)
+        except (IndexError, KeyError, ValueError):
+            # A run of hours must not end on a line that was torn in a way not yet seen.
+            self.damaged += 1
+
+    def _take_words(self, message: _Message, words: list[str]) -> None:
         if words[0] in ("Channel", "Ring") and "->" in words:
             self._take_channel(message, words)
         elif "comm" in words:
@@ -207,7 +214,7 @@ class _Reader:
             self.plugin = " ".join(words[2:])
         elif "Loaded net plugin" in text and self.plugin is None:
             self.plugin = text.partition("Loaded net plugin")[2].strip()
-        elif words[-1] == "nics)" and _number(words[-2]) is not None:
+        elif words[-1] == "nics)" and len(words) > 1 and _number(words[-2]) is not None:
             self.nics[message.process] = int(words[-2])
         elif _says_gdr_is_off(text) and text not in self.gdr_statements:
             self.gdr_statements.append(text)
@@ -288,8 +295,10 @@ def _rank(word: str) -> int | None:
 
 def _transport(detail: str) -> str | None:
     parts = detail.split("/")
-    if parts[0] in ("P2P", "SHM"):
-        return parts[0]
+    if parts[0] == "P2P":
+        return "P2P+read" if "read" in parts[1:] else "P2P"
+    if parts[0] == "SHM":
+        return "SHM"
     if parts[0] != "NET" or len(parts) < 3 or not parts[2][:1].isdecimal():
         return None
     suffixes = parts[3:]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trainer.config import TrainConfig
 from trainer.flops import flops_per_token, mfu
-from trainer.record import CounterSample, RankFacts, StepLine, Summary
+from trainer.record import RankFacts, StepLine, Summary
+from trainer.sent import sent_per_step
 
 
 def summarize(
@@ -33,7 +34,7 @@ def summarize(
         data_wait_share=_data_wait_share(timed, total_s),
         first_loss=next((loss for loss in losses if loss is not None), None),
         last_loss=next((loss for loss in reversed(losses) if loss is not None), None),
-        sent_bytes_per_pod_and_step=sent_bytes_per_pod_and_step(config, ranks, len(timed)),
+        sent_bytes_per_pod_and_step=sent_bytes_per_pod_and_step(config, ranks) if timed else None,
     )
 
 
@@ -64,26 +65,17 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
-def sent_bytes_per_pod_and_step(config: TrainConfig, ranks: Sequence[RankFacts], steps: int) -> float | None:
+def sent_bytes_per_pod_and_step(config: TrainConfig, ranks: Sequence[RankFacts]) -> float | None:
     """Bytes that a pod sent in one timed step on the counter that the expectations name, median over pods.
 
     One rank speaks for its pod: all ranks of a pod see the same devices.
     """
     expected = config.expectations.bytes_sent
-    speakers = {facts.pod: facts for facts in sorted(ranks, key=lambda facts: -facts.rank)}
-    if expected is None or not steps or any(len(f.counters) < 2 for f in speakers.values()):
+    if expected is None:
         return None
-    sent = [sent_bytes(facts.counters, expected.counter) for facts in speakers.values()]
-    return statistics.median(sent) / steps if sent else None
-
-
-def sent_bytes(samples: Sequence[CounterSample], kind: str) -> int:
-    """Bytes that left a pod by its counters of one kind over the timed window; lo never leaves it."""
-    return _total(samples[-1], kind) - _total(samples[0], kind)
-
-
-def _total(sample: CounterSample, kind: str) -> int:
-    return sum(i.sent for i in sample.interfaces if i.kind == kind and i.name != "lo")
+    sent = [sent_per_step(facts, expected.counter) for facts in ranks if facts.local_rank == 0]
+    known = [each for each in sent if each is not None]
+    return statistics.median(known) if known and len(known) == len(sent) else None
 
 
 def _flops_per_s_per_rank(config: TrainConfig, real: int, steps: int, total_s: float) -> float | None:

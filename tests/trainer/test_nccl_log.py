@@ -62,8 +62,9 @@ PREFIX = "pod-0:194:1158 [2] NCCL INFO"
         ("00 : 2[2] -> 3[3]", "SHM/direct/direct", "SHM"),
         ("00 : 2[2] -> 3[3]", "SHM/direct", "SHM"),
         ("00 : 2[2] -> 3[3]", "SHM/CE/direct", "SHM"),
-        ("05/0 : 2[2] -> 3[3]", "P2P/CUMEM/read", "P2P"),
-        ("05/0 : 2[2] -> 3[3]", "P2P/CUMEM/read/CE", "P2P"),
+        ("05/0 : 2[2] -> 3[3]", "P2P/CUMEM/read", "P2P+read"),
+        ("05/0 : 2[2] -> 3[3]", "P2P/CUMEM/read/CE", "P2P+read"),
+        ("05/0 : 2[2] -> 3[3]", "P2P/CUMEM", "P2P"),
         ("05/0 : 2[2] -> 3[3]", "P2P/IPC", "P2P"),
         ("05/0 : 2[2] -> 3[3]", "P2P/MNNVL", "P2P"),
         ("05/0 : 2[2] -> 3[3]", "P2P/direct pointer", "P2P"),
@@ -189,6 +190,11 @@ def test_the_rows_of_topo_nccl_name_pair_transport_path_and_channels() -> None:
             "communicator": "",
         }
     ]
+
+
+@pytest.mark.parametrize("word", ["nics)", "comm", "Channel", "->", "coll", "Using", "Ring"])
+def test_a_line_torn_to_one_word_is_no_end_of_the_parser(word: str) -> None:
+    assert parse(f"{PREFIX} {word}\n{PREFIX} NET/OFI Selected Provider is efa (found 4 nics)").nics_found == 4
 
 
 WORDS = st.sampled_from(

@@ -32,7 +32,9 @@ def _line(step: int, seconds: float = 1.0, phase: Phase = "timed", **changes: An
     return line.model_copy(update=changes)
 
 
-def _facts(rank: int, pod: int, sent: tuple[int, ...], kind: str = "interface", lo: int = 0) -> RankFacts:
+def _facts(
+    rank: int, pod: int, sent: tuple[int, ...], kind: str = "interface", lo: int = 0, local_rank: int = 0
+) -> RankFacts:
     samples = tuple(
         CounterSample(
             after_step=step,
@@ -47,7 +49,7 @@ def _facts(rank: int, pod: int, sent: tuple[int, ...], kind: str = "interface", 
     clock = Clock(**dict.fromkeys(Clock.model_fields, 0.0))
     return RankFacts(
         rank=rank,
-        local_rank=0,
+        local_rank=local_rank,
         pod=pod,
         hostname=f"pod-{pod}",
         node="n",
@@ -131,19 +133,31 @@ def test_nothing_timed_gives_no_figures() -> None:
 
 def test_bytes_are_the_median_pod_s_between_the_ends_of_the_window_without_lo() -> None:
     steps = {0: [_line(1), _line(2)]}
-    facts = [_facts(0, 0, (100, 150, 300), lo=7), _facts(1, 1, (0, 5, 400)), _facts(2, 2, (0, 5, 40))]
-    assert summarize(_expecting("interface"), steps, facts).sent_bytes_per_pod_and_step == 200 / 2
+    facts = [_facts(0, 0, (100, 300), lo=7), _facts(1, 1, (0, 400)), _facts(2, 2, (0, 40))]
+    assert summarize(_expecting("interface"), steps, facts).sent_bytes_per_pod_and_step == 200
+
+
+def test_what_lies_between_two_stretches_is_neither_counted_nor_divided_by() -> None:
+    facts = [_facts(0, 0, (0, 10, 900, 930))]
+    assert summarize(_expecting("interface"), {0: [_line(1)]}, facts).sent_bytes_per_pod_and_step == (10 + 30) / 2
+
+
+def test_a_device_that_only_one_end_knows_is_missing_evidence_and_not_its_whole_life_s_bytes() -> None:
+    facts = _facts(0, 0, (0, 50))
+    first = facts.counters[0].model_copy(update={"interfaces": facts.counters[0].interfaces[:1]})
+    late = facts.model_copy(update={"counters": (first, facts.counters[1])})
+    assert summarize(_expecting("interface"), {0: [_line(1)]}, [late]).sent_bytes_per_pod_and_step is None
 
 
 def test_one_rank_speaks_for_its_pod() -> None:
-    facts = [_facts(0, 0, (0, 10)), _facts(1, 0, (0, 99))]
+    facts = [_facts(0, 0, (0, 10)), _facts(1, 0, (0, 99), local_rank=1)]
     assert summarize(_expecting("interface"), {0: [_line(1)]}, facts).sent_bytes_per_pod_and_step == 10
 
 
 def test_bytes_are_taken_from_the_counter_that_the_plan_names() -> None:
     steps = {0: [_line(1)]}
     assert summarize(_expecting("efa"), steps, [_facts(0, 0, (0, 8), "efa")]).sent_bytes_per_pod_and_step == 8
-    assert summarize(_expecting("efa"), steps, [_facts(0, 0, (0, 8))]).sent_bytes_per_pod_and_step == 0
+    assert summarize(_expecting("efa"), steps, [_facts(0, 0, (0, 8))]).sent_bytes_per_pod_and_step is None
     assert summarize(CONFIG, steps, [_facts(0, 0, (0, 8))]).sent_bytes_per_pod_and_step is None
     assert summarize(_expecting("efa"), steps, [_facts(0, 0, (0,))]).sent_bytes_per_pod_and_step is None
 

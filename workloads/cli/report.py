@@ -6,8 +6,6 @@ from typing import Literal
 
 import click
 
-from workloads.catalogue.prices import ON_DEMAND
-from workloads.cli.expected import expected
 from workloads.cli.output import write_whole
 from workloads.comparison.records import Run, read_runs
 from workloads.comparison.report import Report, build_report, html, markdown
@@ -26,7 +24,8 @@ Vary = Literal["topology", "recipe", "best"]
 def command(locations: tuple[str, ...], out: Path, vary: Vary | None, allow: tuple[str, ...]) -> None:
     """Write the page that compares runs.
 
-    Runs that did different work are refused, with the keys that differ.
+    Runs that did different work are refused, with the keys that differ. Every figure is computed from raw
+    lines; a run whose record says otherwise is shown as INVALID.
     """
     report = write_report(read_runs(locations), out, vary=vary, allow=allow)
     click.echo(report.headline)
@@ -35,9 +34,7 @@ def command(locations: tuple[str, ...], out: Path, vary: Vary | None, allow: tup
 
 def write_report(runs: Sequence[Run], out: Path, *, vary: Vary | None, allow: Collection[str]) -> Report:
     """Compare the runs and write the page; ValueError where they can't be compared."""
-    configs = {run.record.config.arm: run.record.config for run in runs}
-    predictions = {arm: found for arm, config in configs.items() if (found := expected(config))}
-    report = build_report(runs, vary=vary, allow=allow, predictions=predictions, prices=ON_DEMAND.usd_per_hour)
+    report = build_report(runs, vary=vary, allow=allow)
     page = markdown(report) if out.suffix == ".md" else html(report)
     write_whole(out, page.encode())
     return report

@@ -90,7 +90,10 @@ class Comparison:
     allowed: tuple[Difference, ...]
     """Differences that were allowed by name."""
     loss_difference: float | None
-    """The largest mean relative difference of any run's losses from the baseline's."""
+    """The largest mean relative difference of any run's losses from the baseline's first run; None where no
+    other run has a loss to compare."""
+    uncompared_losses: tuple[str, ...]
+    """Ids of runs that count and share no timed step with a loss with the baseline."""
 
 
 def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str] = ()) -> Comparison:
@@ -117,6 +120,9 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
     arms = tuple(sorted(arms, key=lambda arm: (typical.get(arm.name, math.inf), arm.name)))
     baseline = _baseline(arms)
     reference = steps[baseline.name] if baseline else []
+    losses = _loss_differences(arms, baseline)
+    _check_losses(losses, baseline, allow)
+    known_losses = [each for each in losses.values() if each is not None]
     others = {name: own for name, own in steps.items() if baseline and name != baseline.name}
     scatter = {name: spread(own, reference, list(steps.values())) for name, own in others.items()}
     return Comparison(
@@ -129,7 +135,8 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
         ratios={name: ratio(own, reference, scatter[name]) for name, own in others.items()},
         scatter=scatter,
         allowed=tuple(differences),
-        loss_difference=_check_losses(arms, baseline, allow),
+        loss_difference=max(known_losses, default=None),
+        uncompared_losses=tuple(run_id for run_id, each in losses.items() if each is None),
     )
 
 
@@ -235,28 +242,32 @@ def _baseline(arms: Sequence[Arm]) -> Arm | None:
     return None
 
 
-def _check_losses(arms: Sequence[Arm], baseline: Arm | None, allow: Collection[str]) -> float | None:
+def _loss_differences(arms: Sequence[Arm], baseline: Arm | None) -> dict[str, float | None]:
+    """Run id to the mean relative difference from the baseline's first run; None: no loss in common."""
     if baseline is None:
-        return None
-    reference, worst = baseline.counted[0], 0.0
-    for run in (run for arm in arms for run in arm.counted):
-        difference = _loss_difference(reference, run)
-        if difference > LOSS_TOLERANCE and not _is_allowed(LOSS_KEY, allow):
+        return {}
+    reference = baseline.counted[0]
+    others = (run for arm in arms for run in arm.counted if run is not reference)
+    return {run.record.run_id: _loss_difference(reference, run) for run in others}
+
+
+def _check_losses(losses: Mapping[str, float | None], baseline: Arm | None, allow: Collection[str]) -> None:
+    for run_id, difference in losses.items():
+        if difference is not None and difference > LOSS_TOLERANCE and not _is_allowed(LOSS_KEY, allow):
+            assert baseline is not None
+            reference = baseline.counted[0].record
             raise ValueError(
-                f"{LOSS_KEY}: run {run.record.run_id} ({run.record.config.arm}) differs from run "
-                f"{reference.record.run_id} ({baseline.name}) by {difference:.2%} on average over the timed "
-                f"steps, {LOSS_TOLERANCE:.0%} is tolerated: they did not learn the same; "
-                f"allow `{LOSS_KEY}` if that is meant"
+                f"{LOSS_KEY}: run {run_id} differs from run {reference.run_id} ({baseline.name}) by "
+                f"{difference:.2%} on average over the timed steps, {LOSS_TOLERANCE:.0%} is tolerated: they did "
+                f"not learn the same; allow `{LOSS_KEY}` if that is meant"
             )
-        worst = max(worst, difference)
-    return worst
 
 
-def _loss_difference(one: Run, other: Run) -> float:
+def _loss_difference(one: Run, other: Run) -> float | None:
     first, second = _losses(one), _losses(other)
     shared = sorted(first.keys() & second.keys())
     if not shared:
-        return 0.0
+        return None
     return float(np.mean([abs(first[step] - second[step]) / abs(first[step]) for step in shared]))
 
 

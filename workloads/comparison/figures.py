@@ -4,14 +4,16 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from trainer.config import ExpectedBytes
+from trainer.config import ExpectedBytes, PredictedRun, Rental
 from trainer.contract import LINK_CLASSES
 from trainer.record import Clock, Outcome, RankFacts, Summary
 from workloads.comparison.compare import Arm, Comparison
-from workloads.comparison.predicted import Predicted
 from workloads.comparison.records import Run
 from workloads.comparison.statistics import Interval
+
+T = TypeVar("T")
 
 CLOCK_PARTS: Mapping[str, tuple[str, ...]] = {
     "imports": ("import_s",),
@@ -66,21 +68,20 @@ class ArmFigures:
     expected_bytes: ExpectedBytes | None
     wire_s: float | None
     """Seconds that the dialled link needs for one pod's bytes of a step."""
-    predicted: Predicted | None
+    predicted: PredictedRun | None
+    """As the record says it was predicted; None where repeats were predicted differently."""
+    nodes: int
+    rental: Rental | None
+    """None where repeats were rented differently: no one price is theirs."""
     usd_per_1000_steps: float | None
     usd_per_million_real_tokens: float | None
     clock_s: Mapping[str, float]
     links: tuple[LinkEvidence, ...]
 
 
-def figures(
-    comparison: Comparison, predictions: Mapping[str, Predicted], prices: Mapping[str, float]
-) -> tuple[ArmFigures, ...]:
-    """One row an arm, in the comparison's order. `prices`: machine to USD per hour and node."""
-    return tuple(
-        _arm_figures(arm, comparison, predictions.get(arm.name), prices.get(arm.config.machine))
-        for arm in comparison.arms
-    )
+def figures(comparison: Comparison) -> tuple[ArmFigures, ...]:
+    """One row an arm, in the comparison's order."""
+    return tuple(_arm_figures(arm, comparison) for arm in comparison.arms)
 
 
 def sent_allowed(expected: ExpectedBytes) -> tuple[float, float]:
@@ -89,15 +90,15 @@ def sent_allowed(expected: ExpectedBytes) -> tuple[float, float]:
     return max(0.0, expected.per_pod_and_step - room), expected.per_pod_and_step + room
 
 
-def _arm_figures(
-    arm: Arm, comparison: Comparison, predicted: Predicted | None, usd_per_hour: float | None
-) -> ArmFigures:
+def _arm_figures(arm: Arm, comparison: Comparison) -> ArmFigures:
     config, expectations = arm.config, arm.config.expectations
     step_s = comparison.typical_step_s.get(arm.name)
     sent = _typical(arm, lambda summary: summary.sent_bytes_per_pod_and_step)
     rate = expectations.link_rate_bits_per_s
     real = _typical(arm, lambda summary: summary.real_tokens_per_s)
     slots = _typical(arm, lambda summary: summary.slots_per_s)
+    rental = _one_of([run.record.config.rental for run in arm.runs])
+    usd_per_hour = None if rental is None else rental.usd_per_node_hour
     usd_per_s = None if usd_per_hour is None else usd_per_hour * expectations.nodes / 3600
     return ArmFigures(
         name=arm.name,
@@ -122,7 +123,9 @@ def _arm_figures(
         sent_bytes=sent,
         expected_bytes=expectations.bytes_sent,
         wire_s=None if sent is None or rate is None else sent * 8 / rate,
-        predicted=predicted,
+        predicted=_one_of([run.record.config.predicted for run in arm.runs]),
+        nodes=expectations.nodes,
+        rental=rental,
         usd_per_1000_steps=None if usd_per_s is None or step_s is None else usd_per_s * step_s * 1000,
         usd_per_million_real_tokens=None if usd_per_s is None or not real else usd_per_s / real * 1e6,
         clock_s=_clock(arm.counted or arm.runs),
@@ -133,6 +136,11 @@ def _arm_figures(
 def _typical(arm: Arm, figure: Callable[[Summary], float | None]) -> float | None:
     known = [value for run in arm.counted if (value := figure(run.record.summary)) is not None]
     return statistics.median(known) if known else None
+
+
+def _one_of(values: Sequence[T]) -> T | None:
+    """The value that all share."""
+    return values[0] if all(value == values[0] for value in values) else None
 
 
 def _reasons(arm: Arm) -> tuple[str, ...]:

@@ -1,20 +1,16 @@
 """Run records from folders and URIs: read whole and checked, or refused with one sentence."""
 
 import json
-import math
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import fsspec
 from fsspec import AbstractFileSystem
 from pydantic import ValidationError
 
 from trainer.record import RECORD_SCHEMA, RunRecord, StepLine
-from trainer.summary import summarize
-from trainer.verdict import judge, transports
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,8 @@ class Run:
     """By rank."""
     nccl_logs: Mapping[int, str]
     """By rank; empty where the backend is gloo."""
+    missing: tuple[str, ...]
+    """Files that a complete record holds and this one lacks, though no figure is computed from them."""
 
 
 def read_runs(locations: Sequence[str]) -> tuple[Run, ...]:
@@ -44,19 +42,6 @@ def read_runs(locations: Sequence[str]) -> tuple[Run, ...]:
                     f"run id {run.record.run_id} stands in {known.location} and in {run.location}; give one of them"
                 )
     return tuple(runs[run_id] for run_id in sorted(runs))
-
-
-def verify(run: Run) -> list[str]:
-    """What differs between the record's own figures and those recomputed from its raw lines; [] is good."""
-    record = run.record
-    seen = transports(record.config, record.ranks, run.nccl_logs)
-    summary = summarize(record.config, run.steps, record.ranks)
-    verdict = judge(record.config, record.status, record.link_shaping, record.ranks, seen, run.steps)
-    return [
-        *_differences("transports", _plain(record.transports), _plain(seen)),
-        *_differences("summary", record.summary.model_dump(), summary.model_dump()),
-        *_differences("verdict", record.verdict.model_dump(), verdict.model_dump()),
-    ]
 
 
 def _read_location(location: str) -> Iterator[Run]:
@@ -136,6 +121,7 @@ def _read_run(folder: _Folder) -> Run:
         record=record,
         steps={rank: _read_steps(folder, name) for rank, name in sorted(step_files.items())},
         nccl_logs={rank: folder.text(name) for rank, name in sorted(nccl_files.items())},
+        missing=_missing_logs(folder, record),
     )
 
 
@@ -174,6 +160,13 @@ def _require(folder: _Folder, files: Mapping[int, str], ranks: int, kind: str, s
             raise ValueError(f"{name}: missing, though the record says that the run completed; collect it again")
 
 
+def _missing_logs(folder: _Folder, record: RunRecord) -> tuple[str, ...]:
+    if record.status != "complete":
+        return ()
+    names = (f"logs/rank-{rank:05}.log" for rank in range(record.config.ranks))
+    return tuple(name for name in names if folder.name(name) not in folder.files)
+
+
 def _read_steps(folder: _Folder, name: str) -> tuple[StepLine, ...]:
     lines: list[StepLine] = []
     for number, text in enumerate(folder.text(name).splitlines(), 1):
@@ -189,27 +182,3 @@ def _read_steps(folder: _Folder, name: str) -> tuple[StepLine, ...]:
             )
         lines.append(line)
     return tuple(lines)
-
-
-def _plain(models: Iterable[Any]) -> dict[str, Any]:
-    return {str(index): model.model_dump() for index, model in enumerate(models)}
-
-
-def _differences(where: str, recorded: Mapping[str, Any], recomputed: Mapping[str, Any]) -> list[str]:
-    found = []
-    for key in recorded.keys() | recomputed.keys():
-        said, is_now = recorded.get(key), recomputed.get(key)
-        if not _same(said, is_now):
-            found.append(f"{where}.{key}: the record says {_word(said)}, its raw lines give {_word(is_now)}")
-    return sorted(found)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Floats may differ by the rounding of another Python or numpy, nothing else may."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
-    return bool(one == other)
-
-
-def _word(value: Any) -> str:
-    return "nothing" if value is None else str(value)

@@ -4,7 +4,7 @@ Nothing on it is typed by hand, nothing is fetched, and no time of now stands on
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from workloads.comparison.compare import LOSS_TOLERANCE, Comparison, Vary, compa
 from workloads.comparison.figures import ArmFigures, figures
 from workloads.comparison.headline import headline, other_findings, standing
 from workloads.comparison.plots import plots
-from workloads.comparison.predicted import Predicted
 from workloads.comparison.records import Run
 from workloads.comparison.sections import (
     Table,
@@ -25,9 +24,11 @@ from workloads.comparison.sections import (
     environment_table,
     prediction_table,
     proof_table,
+    rental_table,
     runs_table,
 )
 from workloads.comparison.statistics import Spread
+from workloads.comparison.verification import recomputed
 from workloads.comparison.wording import count, share
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -58,16 +59,13 @@ def build_report(
     *,
     vary: Vary | None = None,
     allow: Collection[str] = (),
-    predictions: Mapping[str, Predicted] | None = None,
-    prices: Mapping[str, float] | None = None,
 ) -> Report:
-    """Compare the runs and work out the page.
+    """Compare the runs, as their raw lines tell them, and work out the page.
 
-    `predictions`: by arm. `prices`: machine to USD per hour and node. ValueError where the runs can't be
-    compared (see `compare`).
+    ValueError where the runs can't be compared (see `compare`).
     """
-    comparison = compare(runs, vary, allow)
-    arms = figures(comparison, predictions or {}, prices or {})
+    comparison = compare([recomputed(run) for run in runs], vary, allow)
+    arms = figures(comparison)
     return Report(
         comparison=comparison,
         figures=arms,
@@ -76,12 +74,33 @@ def build_report(
         others=tuple(other_findings(arms)),
         standing=standing(arms),
         facts=_facts(comparison),
-        notices=tuple(_notices(comparison)),
+        notices=tuple(notices(comparison)),
         reasons=tuple((arm.name, arm.outcome, arm.reasons) for arm in arms if arm.reasons),
         arms=arms_table(arms),
         tables=_tables(comparison, arms),
         method=tuple(_method(comparison)),
     )
+
+
+def notices(comparison: Comparison) -> list[str]:
+    """What a reader must know before believing the figures."""
+    found = [f"Allowed difference: {difference}." for difference in comparison.allowed]
+    if comparison.loss_difference is not None and comparison.loss_difference > LOSS_TOLERANCE:
+        found.append(
+            f"The losses differ by {share(comparison.loss_difference)} on average, more than the "
+            f"{share(LOSS_TOLERANCE)} that is tolerated; this was allowed by name."
+        )
+    if comparison.uncompared_losses:
+        found.append(
+            "Losses could not be compared, because no timed step has a loss in both: "
+            f"{', '.join(comparison.uncompared_losses)} against the baseline."
+        )
+    if any(not scatter.degrees_of_freedom for scatter in comparison.scatter.values()):
+        found.append(
+            "Each arm ran once, so the intervals hold the scatter of steps within a run only; "
+            "another run may differ by more."
+        )
+    return found
 
 
 def html(report: Report) -> str:
@@ -147,26 +166,12 @@ def _facts(comparison: Comparison) -> str:
     )
 
 
-def _notices(comparison: Comparison) -> list[str]:
-    notices = [f"Allowed difference: {difference}." for difference in comparison.allowed]
-    if comparison.loss_difference is not None and comparison.loss_difference > LOSS_TOLERANCE:
-        notices.append(
-            f"The losses differ by {share(comparison.loss_difference)} on average, more than the "
-            f"{share(LOSS_TOLERANCE)} that is tolerated; this was allowed by name."
-        )
-    if any(not scatter.degrees_of_freedom for scatter in comparison.scatter.values()):
-        notices.append(
-            "Each arm ran once, so the intervals hold the scatter of steps within a run only; "
-            "another run may differ by more."
-        )
-    return notices
-
-
 def _tables(comparison: Comparison, arms: Sequence[ArmFigures]) -> tuple[Table, ...]:
     tables = (
         proof_table(arms),
         bytes_table(arms),
         prediction_table(arms),
+        rental_table(arms),
         clock_table(arms),
         environment_table(comparison),
         runs_table(comparison),

@@ -10,6 +10,8 @@ from workloads.comparison.wording import NOTHING, bounds, count, rate, seconds, 
 
 UNKNOWN = "n/a"
 
+CAPACITY = {"onDemand": "on demand", "spot": "spot", "local": "local"}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -120,7 +122,27 @@ def prediction_table(arms: Sequence[ArmFigures]) -> Table:
     )
     return Table(
         "Predicted and measured time",
-        "A prediction is a range; a measurement outside of it says that a rate or a formula is off.",
+        "As it was said before the run. A prediction is a range; a measurement outside of it says that a rate or a "
+        "formula is off.",
+        columns,
+        tuple(rows),
+    )
+
+
+def rental_table(arms: Sequence[ArmFigures]) -> Table:
+    """How the nodes of each arm are paid for, where they are rented at all."""
+    columns = (
+        Column("Arm"),
+        Column("Nodes", numeric=True),
+        Column("Capacity"),
+        Column("Region"),
+        Column("USD per node and hour", numeric=True),
+        Column("Price from"),
+    )
+    rows = [_rental_cells(arm) for arm in arms if arm.rental is None or arm.rental.capacity != "local"]
+    return Table(
+        "What the nodes cost",
+        "Nodes of the plan, at the price that the record holds; system nodes, storage and waiting are not counted.",
         columns,
         tuple(rows),
     )
@@ -202,7 +224,7 @@ def _arm_cells(arm: ArmFigures, priced: bool) -> tuple[Cell, ...]:
     ]
     if priced:
         per_token = arm.usd_per_million_real_tokens
-        note = "" if per_token is None else f"{usd(per_token)} per million real tokens"
+        note = _rented(arm) if per_token is None else f"{usd(per_token)} per million real tokens; {_rented(arm)}"
         cells.append(Cell(usd(arm.usd_per_1000_steps), note))
     return tuple(cells)
 
@@ -240,13 +262,34 @@ def _prediction_cells(arm: ArmFigures) -> tuple[Cell, ...]:
     off = NOTHING if arm.step_s is None else f"{arm.step_s / step.expected:.2f}"
     inside = "" if arm.step_s is None or step.low <= arm.step_s <= step.high else "outside the range"
     parts = ", ".join(f"{name} {seconds(value)}" for name, value in predicted.parts_s.items() if value)
+    link = f"slowest link: {predicted.slowest_link}"
     return (
         Cell(arm.name),
         Cell(seconds(step.expected), f"{seconds(step.low)} to {seconds(step.high)}"),
         Cell(seconds(arm.step_s)),
         Cell(off, inside),
-        Cell(parts or NOTHING),
+        Cell(parts or NOTHING, link),
     )
+
+
+def _rental_cells(arm: ArmFigures) -> tuple[Cell, ...]:
+    rental = arm.rental
+    if rental is None:
+        return (Cell(arm.name), Cell(str(arm.nodes)), Cell("differs between its runs"), *[Cell(NOTHING)] * 3)
+    return (
+        Cell(arm.name),
+        Cell(str(arm.nodes)),
+        Cell(CAPACITY[rental.capacity]),
+        Cell(rental.region or NOTHING),
+        Cell(usd(rental.usd_per_node_hour) if rental.usd_per_node_hour is not None else UNKNOWN),
+        Cell(rental.price_source or NOTHING),
+    )
+
+
+def _rented(arm: ArmFigures) -> str:
+    if arm.rental is None:
+        return "rented differently from run to run"
+    return " in ".join(part for part in (CAPACITY[arm.rental.capacity], arm.rental.region) if part)
 
 
 def _environment(run: Run) -> dict[str, str]:

@@ -6,8 +6,6 @@ from typing import Literal
 
 from trainer.config import (
     DataConfig,
-    Expectations,
-    ExpectedBytes,
     PredictedRange,
     PredictedRun,
     RecipeConfig,
@@ -30,12 +28,13 @@ from workloads.planning.checks import (
     stack_faults,
 )
 from workloads.planning.choose import Situation, choose, work_of
+from workloads.planning.expectations import expected_of
 from workloads.planning.predict import predict
 from workloads.planning.prediction import Prediction
 from workloads.planning.recipes import SEED_RECIPES
 from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
 from workloads.planning.spec import Fault, ImageBase, Platform, SpecError, Stack, Vary, unknown_model
-from workloads.planning.transports import backend_of, expectations, variables
+from workloads.planning.transports import backend_of, variables
 
 NAMESPACE = "topolab"
 
@@ -267,7 +266,7 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         checkpoint_every_steps=run.checkpoint_every_steps,
         resume=False,
         on_wrong_link=run.on_wrong_link,
-        expectations=_expectations(topology, prediction),
+        expectations=expected_of(topology, prediction.traffic),
         predicted=_predicted(prediction),
         rental=_rental(one, prediction),
         image=image.reference,
@@ -299,24 +298,6 @@ def _rental(one: _Ready, prediction: Prediction) -> Rental:
     price = prediction.cost.usd_per_hour if capacity == "onDemand" else None
     source = None if price is None else prediction.cost.explained.source
     return Rental(region=one.arm.region, capacity=capacity, usd_per_node_hour=price, price_source=source)
-
-
-def _expectations(topology: Topology, prediction: Prediction) -> Expectations:
-    gloo = backend_of(topology) == "gloo"
-    return Expectations(
-        nodes=topology.nodes,
-        efa_devices_per_pod=topology.efa_devices_per_pod,
-        links=expectations(topology),
-        bytes_sent=ExpectedBytes(
-            counter="efa" if topology.link == "efa" else "interface",
-            per_pod_and_step=prediction.traffic.pod_sent_bytes,
-            formula=prediction.traffic.explained.formula,
-            # gloo's ring is counted to the byte; NCCL may pick a tree, and EFA counts its own headers.
-            relative_tolerance=0.10 if gloo else 0.25,
-            absolute_tolerance_per_step=32 * 1024 if gloo else 2**20,
-        ),
-        link_rate_bits_per_s=topology.rate_bits_per_s,
-    )
 
 
 def _environment(config: TrainConfig, topology: Topology, platform: Platform) -> tuple[EnvVariable, ...]:

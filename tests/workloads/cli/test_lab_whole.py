@@ -6,7 +6,8 @@ import pytest
 
 from trainer.record import RunRecord
 from workloads.cli.main import topo
-from workloads.comparison.records import read_runs, verify
+from workloads.comparison.records import read_runs
+from workloads.comparison.verification import verify
 
 pytestmark = pytest.mark.torch
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.record_factory import one_pod, two_pods, write_run
-from trainer.record import RunRecord
-from workloads.cli.expected import expected
 
 
 @pytest.fixture
@@ -62,14 +60,16 @@ def test_a_folder_without_records_is_refused(topo, tmp_path):
     assert "no record found" in called.err
 
 
-def test_what_was_predicted_is_worked_out_from_the_record_alone(records):
-    config = RunRecord.model_validate_json((records / "run-b" / "record.json").read_text()).config
-    predicted = expected(config)
-    assert predicted is not None
-    assert predicted.step_s.low < predicted.step_s.high
-    assert sum(predicted.parts_s.values()) == pytest.approx(predicted.step_s.expected, rel=0.05)
+def test_the_page_shows_what_the_record_says_was_predicted(topo, records, tmp_path):
+    record = records / "run-b" / "record.json"
+    record.write_text(record.read_text().replace("dialled", "as it was named then"))
+    topo("report", str(records), "--out", str(tmp_path / "page.md"))
+    assert "TCP at 0.05 Gbit/s, as it was named then" in (tmp_path / "page.md").read_text()
 
 
-def test_gpus_that_the_catalogue_does_not_know_have_no_prediction(records):
-    config = RunRecord.model_validate_json((records / "run-b" / "record.json").read_text()).config
-    assert expected(config.model_copy(update={"topology": "rtx9000x2-1x2-local"})) is None
+def test_a_run_whose_record_was_edited_stands_there_as_invalid(topo, records, tmp_path):
+    record = records / "run-b" / "record.json"
+    record.write_text(record.read_text().replace('"relative_tolerance": 0.1', '"relative_tolerance": 0.9'))
+    called = topo("report", str(records), "--out", str(tmp_path / "page.md"))
+    assert called.code == 0
+    assert "the record was changed after it was written" in (tmp_path / "page.md").read_text()

@@ -24,3 +24,11 @@ def test_a_folder_without_records_cannot_be_verified(topo, tmp_path):
     called = topo("verify", str(tmp_path))
     assert called.code == 2
     assert "no record found" in called.err
+
+
+def test_a_log_that_is_gone_is_named(topo, tmp_path):
+    folder = write_run(one_pod(), tmp_path, "run-a")
+    (folder / "logs" / "rank-00000.log").unlink()
+    called = topo("verify", str(tmp_path))
+    assert called.code == 1
+    assert "  logs/rank-00000.log: missing from a complete record" in called.out.splitlines()

@@ -97,7 +97,7 @@ def test_another_global_batch_as_in_the_seeds_is_refused(tmp_path: Path) -> None
 def test_accumulation_may_follow_from_the_ranks(tmp_path: Path) -> None:
     twice = config_of(two_pods()).recipe.model_copy(update={"accumulation": 2})
     one_rank = two_pods(arm="one-rank", pods=1, rate_bits_per_s=None, link_shaping="undialled",
-                        sent_per_step=0.0, predicted_sent_per_step=0.0, config={"recipe": twice})  # fmt: skip
+                        sent_per_step=0.0, config={"recipe": twice})  # fmt: skip
     assert len(compared(tmp_path, one_rank, two_pods()).ratios) == 1
 
 
@@ -141,12 +141,26 @@ class TestWhatVaries:
 class TestLosses:
     def test_losses_that_drift_apart_beyond_the_tolerance_are_refused(self, tmp_path: Path) -> None:
         sentence = refusal(tmp_path, one_pod(), two_pods(loss_offset=0.2))
-        assert sentence.startswith("losses: run two-pods-slow-1 (two-pods-slow) differs from run one-pod-0")
+        assert sentence.startswith("losses: run two-pods-slow-1 differs from run one-pod-0")
         assert "by 2.95% on average" in sentence
 
     def test_losses_within_the_tolerance_pass_and_their_difference_is_told(self, tmp_path: Path) -> None:
         found = compared(tmp_path, one_pod(), two_pods(loss_offset=0.02))
         assert found.loss_difference == pytest.approx(0.00295, rel=0.01)
+
+    def test_where_no_loss_can_be_compared_none_is_said_to_be_equal(self, tmp_path: Path) -> None:
+        nothing = one_pod(real_share=1 / 128)
+        runs = runs_of(tmp_path, nothing, two_pods(real_share=1 / 128))
+        blank = [self.without_losses(run) for run in runs]
+        found = compare(blank)
+        assert found.loss_difference is None
+        assert found.uncompared_losses == ("two-pods-slow-1",)
+        assert compared(tmp_path / "alone", one_pod()).loss_difference is None
+
+    @staticmethod
+    def without_losses(run: Run) -> Run:
+        lines = {rank: tuple(x.model_copy(update={"loss": None}) for x in steps) for rank, steps in run.steps.items()}
+        return replace(run, steps=lines)
 
     def test_a_loss_difference_is_allowed_by_name(self, tmp_path: Path) -> None:
         found = compared(tmp_path, one_pod(), two_pods(loss_offset=0.2), allow=["losses"])

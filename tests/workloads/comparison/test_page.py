@@ -71,7 +71,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for made in arms:
         write_run(made, folder / "records", made.arm)
     file = folder / "report.html"
-    file.write_text(html(build_report(read_runs([str(folder / "records")]), prices={"cpu": 0.2})))
+    file.write_text(html(build_report(read_runs([str(folder / "records")]))))
     return file
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tests.record_factory import Made, efa_nodes, one_pod, two_pods, write_run
-from workloads.comparison.records import read_runs, verify
+from tests.record_factory import efa_nodes, one_pod, two_pods, write_run
+from workloads.comparison.records import read_runs
 
 
 @pytest.fixture
@@ -122,36 +122,3 @@ class TestBadInput:
 
     def test_a_place_that_cannot_be_read_is_named(self) -> None:
         assert refusal("nosuch://bucket/x").startswith("nosuch://bucket/x: can't be read (")
-
-
-class TestVerify:
-    @pytest.mark.parametrize("made", [one_pod(), two_pods(), efa_nodes(), two_pods(status="failed")])
-    def test_an_untouched_record_recomputes_to_itself(self, tmp_path: Path, made: Made) -> None:
-        write_run(made, tmp_path, "run")
-        (run,) = read_runs([str(tmp_path)])
-        assert verify(run) == []
-
-    def test_an_edited_step_line_shows_in_the_figures_that_follow_from_it(self, lab: Path) -> None:
-        for rank in (0, 1):
-            file = lab / "b-1" / "steps" / f"rank-{rank:05}.jsonl"
-            file.write_text(file.read_text().replace('"seconds":1.0', '"seconds":0.5'))
-        _, run = read_runs([str(lab)])
-        found = verify(run)
-        assert "summary.step_s_median: the record says 1.0, its raw lines give 0.5" in found
-
-    def test_an_edited_verdict_is_found(self, lab: Path) -> None:
-        file = lab / "b-1" / "record.json"
-        record = json.loads(file.read_text())
-        record["link_shaping"] = "unshaped"
-        file.write_text(json.dumps(record))
-        _, run = read_runs([str(lab)])
-        assert verify(run)[0] == "verdict.outcome: the record says VALID, its raw lines give UNPROVEN"
-
-    def test_an_edited_log_changes_the_transports(self, tmp_path: Path) -> None:
-        place = write_run(efa_nodes(), tmp_path, "p4d")
-        file = place / "nccl" / "rank-00001.log"
-        file.write_text(file.read_text().replace("NET/Libfabric/0/GDRDMA", "NET/Socket/0"))
-        (run,) = read_runs([str(tmp_path)])
-        found = verify(run)
-        assert any(line.startswith("transports.") and "NET/Socket" in line for line in found)
-        assert any(line.startswith("verdict.outcome: the record says VALID") for line in found)

@@ -1,20 +1,24 @@
 """The page says what the records show, the same each time, whatever the records hold."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from tests.record_factory import Made, efa_nodes, noisy, one_pod, two_pods, write_run
+from trainer.config import PredictedRange, PredictedRun, Rental
 from workloads.comparison.plots import plots
-from workloads.comparison.predicted import Predicted
 from workloads.comparison.records import read_runs
-from workloads.comparison.report import Report, build_report, html, markdown
+from workloads.comparison.report import Report, build_report, html, markdown, notices
 from workloads.comparison.wording import NOTHING, TIMES
-from workloads.planning.prediction import Range
+
+BIG = 93_692
+"""Vocabulary of a model with which each of two gloo ranks sends 36.2 MB a step by the formula."""
 
 
 def reported(folder: Path, *all_made: Made, **options: Any) -> Report:
@@ -25,19 +29,25 @@ def reported(folder: Path, *all_made: Made, **options: Any) -> Report:
 
 def slow(**changes: Any) -> Made:
     changes = {"step_s": noisy(7.0, steps=25, spread=0.01, seed=1), **changes}
-    return two_pods(**{"sent_per_step": 36.9e6, "predicted_sent_per_step": 36.2e6} | changes)
+    return two_pods(**{"sent_per_step": 36.9e6, "vocabulary": BIG} | changes)
 
 
 def fast(**changes: Any) -> Made:
-    return one_pod(step_s=noisy(1.1, steps=25, spread=0.02, seed=changes.pop("seed", 2)), **changes)
+    step_s = noisy(1.1, steps=25, spread=0.02, seed=changes.pop("seed", 2))
+    return one_pod(**{"step_s": step_s, "vocabulary": BIG} | changes)
 
 
-def predicted(step_s: float, **parts: float) -> Predicted:
-    def around(value: float) -> Range:
-        return Range(low=value * 0.8, expected=value, high=value * 1.2)
-
+def predicted(step_s: float, **parts: float) -> dict[str, PredictedRun]:
+    """As a field of the config."""
     named = {name.replace("_", " "): value for name, value in parts.items()}
-    return Predicted(step_s=around(step_s), sent_bytes_per_pod_and_step=around(36.2e6), parts_s=named)
+    around = PredictedRange(low=step_s * 0.8, expected=step_s, high=step_s * 1.2)
+    return {"predicted": PredictedRun(step_s=around, parts_s=named, slowest_link="sockets")}
+
+
+def rented(capacity: Literal["onDemand", "spot"], usd: float | None, region: str = "us-east-1") -> dict[str, Rental]:
+    """As a field of the config."""
+    source = None if usd is None else f"price list, {region}, 2026-11-20"
+    return {"rental": Rental(region=region, capacity=capacity, usd_per_node_hour=usd, price_source=source)}
 
 
 def row(report: Report, heading: str, first_cell: str) -> dict[str, str]:
@@ -70,7 +80,7 @@ class TestHeadline:
     def test_it_says_how_much_of_the_difference_the_wire_explains(
         self, tmp_path: Path, step_s: float, words: str
     ) -> None:
-        report = reported(tmp_path, slow(step_s=(step_s,) * 25), one_pod(step_s=(1.1,) * 25))
+        report = reported(tmp_path, slow(step_s=(step_s,) * 25), fast(step_s=(1.1,) * 25))
         assert report.headline.endswith(words)
 
     def test_arms_that_cannot_be_told_apart_are_said_to_be_so(self, tmp_path: Path) -> None:
@@ -87,7 +97,7 @@ class TestHeadline:
         assert f"takes 1.00{TIMES} as long" in report.headline
 
     def test_a_third_arm_gets_a_sentence_of_its_own(self, tmp_path: Path) -> None:
-        middle = slow(arm="fast-link", topology="cpu-2x1-tcp-1gbit", rate_bits_per_s=1e9,
+        middle = slow(arm="fast-link", rate_bits_per_s=1e9,
                       step_s=noisy(1.5, steps=25, spread=0.01, seed=5))  # fmt: skip
         report = reported(tmp_path, slow(), middle, fast())
         (sentence,) = report.others
@@ -107,15 +117,20 @@ class TestHeadline:
         assert re.fullmatch(r"Inside one pod each optimizer step takes 1\.1\d s\.", reported(tmp_path, fast()).headline)
 
     def test_where_no_rate_is_dialled_the_prediction_explains(self, tmp_path: Path) -> None:
-        cloud = efa_nodes(step_s=noisy(4.0, steps=25, spread=0.01, seed=1))
-        same_work = {"backend": "nccl", "machine": "p4d.24xlarge", "arm": "p4d24xl-1x4-efa4"}
-        local = one_pod(**same_work, topology="p4d24xl-1x4-efa4", ranks_per_pod=4,
-                        step_s=noisy(1.0, steps=25, spread=0.01, seed=2))  # fmt: skip
-        predictions: Mapping[str, Predicted] = {
-            cloud.arm: predicted(3.9, compute=1.0, exposed_communication=2.9),
-            local.arm: predicted(1.1, compute=1.0, exposed_communication=0.1),
-        }
-        report = reported(tmp_path, cloud, local, predictions=predictions)
+        cloud = efa_nodes(
+            step_s=noisy(4.0, steps=25, spread=0.01, seed=1),
+            config=predicted(3.9, compute=1.0, exposed_communication=2.9),
+        )
+        local = efa_nodes(
+            arm="p4d24xl-1x4-efa1",
+            pods=1,
+            nodes=1,
+            ranks_per_pod=4,
+            sent_per_step=0.0,
+            step_s=noisy(1.0, steps=25, spread=0.01, seed=2),
+            config=predicted(1.1, compute=1.0, exposed_communication=0.1),
+        )
+        report = reported(tmp_path, cloud, local)
         assert report.headline.startswith("Over NET/Libfabric+GDRDMA between 2 pods each optimizer step takes")
         assert report.headline.endswith("of which the prediction puts 2.80 s in communication.")
 
@@ -140,13 +155,37 @@ class TestTables:
         cloud = row(reported(tmp_path / "gpu", efa_nodes()), "Arms", "p4d24xl-2x2-efa1")
         assert cloud["MFU"].endswith("%")
 
-    def test_cost_counts_the_nodes_and_stands_only_where_a_price_is_known(self, tmp_path: Path) -> None:
-        made = efa_nodes(step_s=(1.8,) * 20)
-        priced = reported(tmp_path, made, prices={"p4d.24xlarge": 20.0})
-        cells = row(priced, "Arms", made.arm)
+    def test_cost_counts_the_nodes_at_the_records_own_price(self, tmp_path: Path) -> None:
+        made = efa_nodes(step_s=(1.8,) * 20, config=rented("onDemand", 20.0, "eu-west-1"))
+        report = reported(tmp_path, made)
+        cells = row(report, "Arms", made.arm)
         # 1,000 steps of 1.8 s are half an hour of two nodes at $20.
         assert cells["Cost of 1,000 steps"].startswith("$20.00")
-        assert "Cost of 1,000 steps" not in row(reported(tmp_path / "free", made), "Arms", made.arm)
+        assert cells["Cost of 1,000 steps"].endswith("on demand in eu-west-1")
+        paid = row(report, "What the nodes cost", made.arm)
+        assert (paid["Nodes"], paid["Capacity"], paid["Region"]) == ("2", "on demand", "eu-west-1")
+        assert (paid["USD per node and hour"], paid["Price from"]) == ("$20.00", "price list, eu-west-1, 2026-11-20")
+
+    def test_cost_counts_nodes_and_not_pods(self, tmp_path: Path) -> None:
+        one_node = efa_nodes(nodes=1, step_s=(1.8,) * 20, config=rented("onDemand", 20.0))
+        report = reported(tmp_path, one_node)
+        assert row(report, "What the nodes cost", one_node.arm)["Nodes"] == "1"
+        assert row(report, "Arms", one_node.arm)["Cost of 1,000 steps"].startswith("$10.00")
+
+    def test_spot_has_no_price_and_costs_nothing_known(self, tmp_path: Path) -> None:
+        made = efa_nodes(config=rented("spot", None))
+        report = reported(tmp_path, made)
+        assert "Cost of 1,000 steps" not in row(report, "Arms", made.arm)
+        paid = row(report, "What the nodes cost", made.arm)
+        assert (paid["Capacity"], paid["USD per node and hour"]) == ("spot", "n/a")
+
+    def test_repeats_that_were_rented_differently_have_no_one_price(self, tmp_path: Path) -> None:
+        report = reported(tmp_path, efa_nodes(config=rented("spot", None)), efa_nodes(config=rented("onDemand", 20.0)))
+        assert row(report, "What the nodes cost", "p4d24xl-2x2-efa1")["Capacity"] == "differs between its runs"
+        assert "Cost of 1,000 steps" not in row(report, "Arms", "p4d24xl-2x2-efa1")
+
+    def test_a_machine_of_ones_own_costs_nothing_and_no_table_says_so(self, tmp_path: Path) -> None:
+        assert "What the nodes cost" not in [table.heading for table in reported(tmp_path, slow()).tables]
 
     def test_bytes_stand_beside_their_prediction_and_the_wires_time(self, tmp_path: Path) -> None:
         cells = row(reported(tmp_path, slow()), "Bytes sent per pod and step", "two-pods-slow")
@@ -154,11 +193,11 @@ class TestTables:
         assert cells["Wire time at the rate"] == "5.90 s"
 
     def test_a_measurement_outside_of_its_prediction_is_marked(self, tmp_path: Path) -> None:
-        report = reported(tmp_path, slow(), predictions={"two-pods-slow": predicted(3.0, compute=1.0)})
+        report = reported(tmp_path, slow(config=predicted(3.0, compute=1.0)))
         cells = row(report, "Predicted and measured time", "two-pods-slow")
         assert cells["Predicted step"] == "3.00 s 2.40 s to 3.60 s"
         assert cells["Measured / predicted"] == "2.33 outside the range"
-        assert cells["Parts of the prediction"] == "compute 1.00 s"
+        assert cells["Parts of the prediction"] == "compute 1.00 s slowest link: sockets"
 
     def test_what_differed_between_the_arms_is_listed_with_its_arms(self, tmp_path: Path) -> None:
         report = reported(tmp_path, slow(), fast(versions={"torch": "2.16.0"}), allow=["versions"])
@@ -178,6 +217,36 @@ class TestTables:
         assert len(next(table for table in report.tables if table.heading == "Runs").rows) == 3
 
 
+class TestEditedRecords:
+    @staticmethod
+    def edited(folder: Path, run_id: str, edit: Callable[[dict[str, Any]], None]) -> None:
+        file = folder / run_id / "record.json"
+        record = json.loads(file.read_text())
+        edit(record)
+        file.write_text(json.dumps(record))
+
+    def test_a_verdict_edited_to_valid_shows_no_speed_up(self, tmp_path: Path) -> None:
+        reported(tmp_path, slow(sent_per_step=1e6), fast())
+        self.edited(tmp_path, "two-pods-slow-0", lambda r: r.update(verdict={"outcome": "VALID", "reasons": []}))
+        report = build_report(read_runs([str(tmp_path)]))
+        assert row(report, "Arms", "two-pods-slow")["Verdict"].startswith("INVALID")
+        assert row(report, "Arms", "two-pods-slow")["Against baseline"] == NOTHING
+        (reasons,) = [reasons for arm, _, reasons in report.reasons if arm == "two-pods-slow"]
+        assert reasons[0].startswith(
+            "the record was changed after it was written: verdict.outcome: the record says VALID, its raw lines give"
+        )
+        assert reasons[1].startswith("pod 0 sent 1.000 MB a step")
+
+    def test_edited_step_lines_show_their_own_figures_and_an_invalid_run(self, tmp_path: Path) -> None:
+        reported(tmp_path, slow(step_s=(7.0,) * 25), fast())
+        for rank in (0, 1):
+            file = tmp_path / "two-pods-slow-0" / "steps" / f"rank-{rank:05}.jsonl"
+            file.write_text(file.read_text().replace('"seconds":7.0', '"seconds":0.5'))
+        report = build_report(read_runs([str(tmp_path)]))
+        shown = row(report, "Runs", "two-pods-slow-0")
+        assert (shown["Verdict"], shown["Median step"]) == ("INVALID", "0.500 s")
+
+
 class TestPage:
     def test_it_is_the_same_to_the_byte_when_rebuilt(self, tmp_path: Path) -> None:
         first = reported(tmp_path, slow(), fast())
@@ -193,7 +262,7 @@ class TestPage:
         assert not re.search(r"\b(?:src|@import)\b", page)
 
     def test_every_id_is_there_once_and_every_reference_finds_its_id(self, tmp_path: Path) -> None:
-        page = html(reported(tmp_path, slow(), fast(), predictions={"one-pod": predicted(1.0, compute=1.0)}))
+        page = html(reported(tmp_path, slow(), fast()))
         ids = re.findall(r'\bid="([^"]+)"', page)
         assert len(ids) == len(set(ids))
         references = re.findall(r'(?:url\(|href=")#([^")]+)', page)
@@ -221,6 +290,14 @@ class TestPage:
         line = next(line for line in markdown(report).splitlines() if line.startswith("| version of torch"))
         assert "<script" not in line
         assert line.count(" | ") == 1
+
+    def test_losses_that_could_not_be_compared_are_not_called_equal(self, tmp_path: Path) -> None:
+        report = reported(tmp_path, slow(), fast())
+        assert any("equal to the last digit" in line for line in report.method)
+        unknown = replace(report.comparison, loss_difference=None, uncompared_losses=("two-pods-slow-0",))
+        alone = reported(tmp_path / "alone", fast())
+        assert not any("last digit" in line for line in alone.method)
+        assert any("could not be compared" in line and "two-pods-slow-0" in line for line in notices(unknown))
 
     def test_one_run_an_arm_is_warned_about(self, tmp_path: Path) -> None:
         assert any("Each arm ran once" in notice for notice in reported(tmp_path, slow(), fast()).notices)

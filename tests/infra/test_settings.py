@@ -18,5 +18,6 @@ def test_a_secret_under_a_misspelt_key_is_not_shown():
     odd = StackFile(stack="dev", config={**dev.config, "topolab:hfTokn": {"secure": "v1:x"}})
     with pytest.raises(Exception, match="did you mean hfToken") as error:
         run(odd)
+    assert "(not shown)" in str(error.value)
     assert TOKEN not in str(error.value)
     assert not isinstance(error.value, SpecError), "a user sees a sentence, not a traceback"

@@ -27,9 +27,10 @@ def test_on_spot_the_drain_begins_with_the_notice():
 
 @pytest.mark.parametrize("name", EC2_NAMES)
 def test_on_demand_an_interrupted_job_ends_its_step_and_saves_within_its_grace(name):
-    plan = planned(name, platform={"storage": {"fsx": "scratch"}})
+    plan = planned(name)
     grace = pod_spec(plan)["terminationGracePeriodSeconds"]
-    assert grace >= min(900, max(120, 2 * plan.prediction.step.step_s.high))
+    # A signal that comes after a step's reduction waits for the next one; then a minute for the record.
+    assert grace == 900 or grace >= max(120, 2 * plan.prediction.step.step_s.high + 60)
     assert grace <= 900
     assert drain_limit(plan) == "30m"
 

@@ -11,8 +11,8 @@ from trainer.sent import is_window, sent_by_device, sent_per_step, stretches
 LINK_RATE_TOLERANCE = 0.05
 """A token bucket's long-run rate is exact; headers that it doesn't count are under 5% of a full frame."""
 
-LINK_BURST_BYTES = 4 * 1024 * 1024
-"""The largest burst that a dialled link is given (4mb at 25 Gbit/s), which may pass above the rate."""
+LINK_BURST_S, LEAST_BURST_BYTES = 0.01, 16 * 1024
+"""What a dialled link may let pass above its rate after a pause: 10 ms of it, as the lab sets its buckets."""
 
 
 def judge_counters(
@@ -152,7 +152,8 @@ def _judge_rate(rate_bits_per_s: float, facts: RankFacts, findings: Findings) ->
 
 def _carried(rate_bits_per_s: float, seconds: float) -> float:
     """The most bytes that a dialled link lets through."""
-    return rate_bits_per_s / 8 * seconds * (1 + LINK_RATE_TOLERANCE) + LINK_BURST_BYTES
+    burst = max(rate_bits_per_s / 8 * LINK_BURST_S, LEAST_BURST_BYTES)
+    return rate_bits_per_s / 8 * seconds * (1 + LINK_RATE_TOLERANCE) + burst
 
 
 def _sent_by_efa_device(facts: RankFacts) -> dict[str, int]:

@@ -167,7 +167,7 @@ class TestDialledLinks:
         )
 
     def test_a_probe_at_the_dialled_rate_and_its_burst_passes(self) -> None:
-        carried = 50e6 / 8 * 1.05 + 4 * 1024 * 1024
+        carried = 50e6 / 8 * (1.05 + 0.01)
         assert judged(two_pods(), probe=LinkProbe(sent_bytes=int(carried), seconds=1.0)).outcome == "VALID"
         assert judged(two_pods(), probe=LinkProbe(sent_bytes=int(carried) + 2, seconds=1.0)).outcome == "INVALID"
 

@@ -11,7 +11,6 @@ from workloads.catalogue.prices import ON_DEMAND, usd_per_hour
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, NamedTopology, parse_topology
 from workloads.cli.output import as_json, print_json, print_table
 
-
 JSON_ALONE = frozenset({"seed_measured_total_s", "nvme_gb", "gpudirect_rdma", "vcpu_quota"})
 """Columns that would make the tables wider than a terminal."""
 

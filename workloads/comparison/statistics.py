@@ -3,11 +3,11 @@
 Steps of one run share a machine, a placement and a noisy neighbour, so a run is the unit, not a step: a
 thousand steps of one run say nothing about the next run. The statistic of a run is its median step. On the
 log scale (ratios are what is asked) runs of an arm scatter around the arm; that scatter is estimated from
-the repeats of both compared arms together, as an analysis of variance does, because two or three repeats of
-one arm can't estimate it; where the two have fewer than two repeats between them, from all arms of the
-experiment. It is never taken to be smaller than what the steps within the runs show by a block bootstrap.
-Student's t gives the width. Without any repeat only the scatter within runs is known, and the interval says
-so.
+the repeats of all arms together, as an analysis of variance does, because two or three repeats of one arm
+can't estimate it: an experiment runs on one machine, whose disturbances meet all its arms. Where the two
+compared arms have repeats enough (four degrees of freedom between them), from those two alone. It is never
+taken to be smaller than what the steps within the runs show by a block bootstrap. Student's t gives the
+width. Without any repeat only the scatter within runs is known, and the interval says so.
 """
 
 import math
@@ -53,6 +53,10 @@ class Interval:
         return not self.low <= 1.0 <= self.high
 
 
+ENOUGH_FREEDOM = 4
+"""Student's t is 12.7, 4.3, 3.2 and 2.8 at one to four degrees of freedom: below four the width is mostly ignorance."""
+
+
 def typical_step(runs: Sequence[Series]) -> float:
     """Seconds: the geometric mean over runs of each run's median step."""
     return math.exp(_log_mean(runs))
@@ -64,7 +68,7 @@ def spread(arm: Sequence[Series], baseline: Sequence[Series], experiment: Sequen
     `experiment` holds all arms, the two included.
     """
     compared = (arm, baseline)
-    whole = _degrees_of_freedom(compared) < 2 <= _degrees_of_freedom(experiment)
+    whole = _degrees_of_freedom(compared) < ENOUGH_FREEDOM and len(experiment) > len(compared)
     pooled = experiment if whole else compared
     freedom = _degrees_of_freedom(pooled)
     squares = sum((_log_median(series) - _log_mean(runs)) ** 2 for runs in pooled for series in runs)

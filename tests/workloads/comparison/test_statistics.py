@@ -39,11 +39,21 @@ def test_with_two_repeats_of_three_arms_the_interval_covers_the_truth_19_times_i
     assert 107 <= covered < 120
 
 
-def test_a_restless_third_arm_does_not_blur_two_that_repeat_well() -> None:
+def test_a_restless_third_arm_does_not_blur_two_that_repeat_often_enough() -> None:
+    random = np.random.default_rng(4)
+    quiet = [simulated(random, median_s=s, repeats=3, between=0.01) for s in (1.0, 6.0)]
+    restless = simulated(random, median_s=2.0, repeats=3, between=0.8)
+    assert compared([*quiet, restless], 1, 0) == compared(quiet, 1, 0)
+
+
+def test_two_repeats_of_two_arms_learn_from_the_third_what_the_machine_does() -> None:
     random = np.random.default_rng(4)
     quiet = [simulated(random, median_s=s, repeats=2, between=0.01) for s in (1.0, 6.0)]
     restless = simulated(random, median_s=2.0, repeats=2, between=0.8)
-    assert compared([*quiet, restless], 1, 0) == compared(quiet, 1, 0)
+    alone, together = compared(quiet, 1, 0), compared([*quiet, restless], 1, 0)
+    # Fewer degrees would widen the quiet two; what the third shows of the machine must still come through.
+    assert together.high / together.low > alone.high / alone.low
+    assert spread(quiet[1], quiet[0], [*quiet, restless]).degrees_of_freedom == 3
 
 
 def test_arms_repeated_too_seldom_borrow_the_scatter_of_the_experiment() -> None:

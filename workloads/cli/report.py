@@ -28,6 +28,9 @@ def command(locations: tuple[str, ...], out: Path, vary: Vary | None, allow: tup
     lines; a run whose record says otherwise is shown as INVALID.
     """
     report = write_report(read_runs(locations), out, vary=vary, allow=allow)
+    for arm, _, reasons in report.reasons:
+        for reason in reasons:
+            click.echo(f"topo: arm {arm}: {reason}", err=True)
     click.echo(report.headline)
     click.echo(str(out))
 

@@ -26,6 +26,14 @@ def test_the_page_is_written_and_its_headline_said(topo, records, tmp_path):
     assert headline in html.unescape(re.sub(r"<[^>]+>", "", page))
 
 
+def test_what_speaks_against_a_run_is_said_on_the_terminal_too(topo, records, tmp_path):
+    lines = records / "run-b" / "steps" / "rank-00000.jsonl"
+    lines.write_text(re.sub(r'"seconds":\d+\.\d+', '"seconds":9.5', lines.read_text()))
+    called = topo("report", str(records), "--out", str(tmp_path / "page.html"))
+    assert called.err.startswith("topo: arm ")
+    assert "the record was changed after it was written" in called.err
+
+
 def test_the_page_is_the_same_to_the_byte_when_built_again(topo, records, tmp_path):
     for name in ("one.html", "two.html"):
         topo("report", str(records), "--out", str(tmp_path / name))

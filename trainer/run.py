@@ -77,7 +77,9 @@ def run(config: TrainConfig, import_s: float) -> int:
         traceback.print_exc()
         return ending.salvage(end)
     dist.barrier()
-    dist.destroy_process_group()
+    if config.backend == "nccl":
+        # gloo's group is left to the process's end (see trainer.__main__): its threads may not survive being told.
+        dist.destroy_process_group()
     return code
 
 

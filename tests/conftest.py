@@ -6,8 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.skips import is_expected
+
+# A law is no benchmark: on a busy machine one example may take longer than hypothesis's 200 ms.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 NEEDS = {
     "torch": re.compile(r"^pytestmark\s*=.*\bmark\.torch\b", re.MULTILINE),

@@ -14,6 +14,7 @@ from trainer.config import TrainConfig
 from trainer.distributed import Place
 from trainer.facts import gather
 from trainer.record import CounterSample, LinkProbe
+from trainer.sent import sent_between
 
 REPETITION_S = 0.2
 """One all-reduce at the dialled rate: long enough to outlast the burst that a token bucket lets through."""
@@ -65,9 +66,7 @@ def fastest(probes: Sequence[LinkProbe]) -> LinkProbe:
 
 def sent_bytes(first: CounterSample, last: CounterSample) -> int:
     """Bytes that left the pod between two samples; `lo` carries what never leaves it."""
-    before = {each.name: each.sent for each in first.interfaces if each.kind == "interface"}
-    after = {each.name: each.sent for each in last.interfaces if each.kind == "interface"}
-    return sum(after[name] - before[name] for name in (before.keys() & after.keys()) - {"lo"})
+    return sum(sent_between("interface", (first, last)).values())
 
 
 def _ring_share(ranks: int) -> float:

@@ -34,10 +34,16 @@ def sent_by_device(facts: RankFacts, kind: Kind, stretch: Stretch) -> dict[str, 
     None where evidence is missing: no such counter at both ends, or not one for each EFA device that the pod
     sees.
     """
+    sent = sent_between(kind, stretch)
+    if not sent or (kind == "efa" and not sent.keys() >= set(facts.efa_devices)):
+        return None
+    return sent
+
+
+def sent_between(kind: Kind, stretch: Stretch) -> dict[str, int]:
+    """Bytes that each counter of one kind, seen at both ends, counted between two samples."""
     before, after = ({c.name: c.sent for c in end.interfaces if c.kind == kind} for end in stretch)
     names = (before.keys() & after.keys()) - {"lo"}
-    if not names or (kind == "efa" and not names >= set(facts.efa_devices)):
-        return None
     return {name: after[name] - before[name] for name in sorted(names)}
 
 

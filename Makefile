@@ -8,6 +8,7 @@ BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.1
 SET_UP = @$(if $(BASE),,echo "no Python 3.11 or 3.12$(if $(PYTHON), at $(PYTHON)); install one of them" >&2; exit 1;) \
 	$(BASE) -m tools.set_up
 LAB_MARKS := torch or browser or lab
+E2E_MARKS := e2e or soak
 
 help:  ## what can be asked of make
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 16
@@ -18,7 +19,7 @@ lab: .venv-lab  ## set up, run the default experiment on this machine, write one
 	@./topo lab
 
 test: .venv  ## the fast tests: neither torch nor a cloud
-	.venv/bin/python -m pytest -q -n 2 -m "not ($(LAB_MARKS))"
+	.venv/bin/python -m pytest -q -n 2 -m "not ($(LAB_MARKS) or $(E2E_MARKS))"
 
 test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespaces, chromium
 	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis

@@ -19,7 +19,7 @@ from typing import Any
 import pulumi
 import pulumi_aws
 import yaml
-from google.protobuf import json_format, struct_pb2  # type: ignore[import-untyped]
+from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import mocks, settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import Stack

@@ -56,6 +56,7 @@ READERS_OF_THE_ENVIRONMENT = {
     "workloads.lab.capability",  # PATH, with the folders where Debian keeps tc
     "workloads.lab.arm",  # where a host that is a container has its GPU driver, handed on to pods with GPUs
     "tests.conftest",  # CI
+    "tests.e2e.site",  # where the run of the proof lives, told to the stand-ins that the engine starts
 }
 
 LAZY_LOADERS = {

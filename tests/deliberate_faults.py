@@ -70,9 +70,9 @@ FAULTS: tuple[DeliberateFault, ...] = (
     DeliberateFault(
         name="secret in plain",
         file="infra/settings.py",
-        old='own.get_secret("hfToken")',
-        new='own.get("hfToken")',
-        caught_by=("tests/test_program.py::test_the_token_is_in_one_secret_and_nowhere_in_the_clear",),
+        old='return {"secure": HIDDEN}',
+        new='return {"secure": config.require(key)}',
+        caught_by=("tests/infra/test_settings.py::test_a_secret_under_a_misspelt_key_is_not_shown",),
     ),
     DeliberateFault(
         name="data not retained",

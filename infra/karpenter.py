@@ -12,9 +12,9 @@ from infra.component import Component
 from infra.iam import POD_IDENTITY_TRUST
 from infra.interruptions import INTERRUPTION_EVENTS, Interruptions, InterruptionsArgs
 from infra.karpenter_policies import Scope, controller_policies
-from infra.naming import Names
 from infra.node_role import NodeRole, NodeRoleArgs
 from workloads.catalogue.versions import KARPENTER, KARPENTER_CRDS
+from workloads.planning.naming import Names
 
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"

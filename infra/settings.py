@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi.runtime.config import CONFIG, is_config_secret
 
-from infra.naming import Names
+from workloads.planning.naming import Names
 from workloads.planning.spec import Stack, parse_stack
 from workloads.planning.stack_file import HIDDEN, PREFIX, SECRET, stack_values
 

@@ -6,7 +6,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.naming import Names
+from workloads.planning.naming import Names
 
 # What Pulumi lets a stack be called.
 STACKS = st.text(alphabet=string.ascii_letters + string.digits + "-_.", min_size=1, max_size=100)

@@ -1,0 +1,1 @@
+"""A Kubernetes cluster without machines: a real control plane, and processes where containers would be."""

@@ -7,6 +7,7 @@ counters hold nothing but the pods' own traffic.
 """
 
 import ipaddress
+import itertools
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -67,6 +68,8 @@ class Network:
         self._bridge = bridge
         self._subnet = ipaddress.ip_network(subnet)
         self._addresses = self._subnet.hosts()
+        # Pods come and go: a number is never given twice.
+        self._numbers = itertools.count()
         self._links: dict[str, PodLink] = {}
 
     def __enter__(self) -> Self:
@@ -91,7 +94,7 @@ class Network:
         """A namespace for `pod` with an `eth0` of this rate in each direction; None: unlimited."""
         if pod in self._links:
             raise ValueError(f"pod {pod}: is on the network {self._bridge} already; names of pods are unique")
-        link = PodLink(pod, str(next(self._addresses)), _new_namespace(), f"{self._bridge}p{len(self._links)}")
+        link = PodLink(pod, str(next(self._addresses)), _new_namespace(), f"{self._bridge}p{next(self._numbers)}")
         self._links[pod] = link
         self._connect(link)
         if rate_bits_per_s is not None:

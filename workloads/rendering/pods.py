@@ -1,9 +1,9 @@
 """TrainJob and runtime to Pods, as Kubeflow Trainer 2.3, JobSet 0.12 and the Job controller make them.
 
 Read in their sources: Trainer pkg/runtime/framework/plugins/{torch,jobset} and pkg/runtime/core, JobSet
-pkg/controllers/jobset_controller (labelAndAnnotateObject), Kubernetes 1.35 pkg/controller/job and
-pkg/registry/batch/job/strategy. The API server's defaults (a port's protocol, a policy left out) and what
-admission adds to any pod are not part of this: a real Pod has these fields over and above.
+pkg/controllers/jobset_controller (labelAndAnnotateObject) and pkg/webhooks/pod_webhook, Kubernetes 1.35
+pkg/controller/job and pkg/registry/batch/job/strategy. The API server's defaults (a port's protocol, a policy
+left out) and what admission adds to any pod are not part of this: a real Pod has these fields over and above.
 """
 
 import copy
@@ -37,6 +37,8 @@ LIVE_ONLY: tuple[tuple[str, ...], ...] = (
 
 _MASTER_PORT = 29500
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+_PRIORITY = "jobset.sigs.k8s.io/priority"
+"""JobSet's webhook repeats the pod's priority here; it is 0, because no runtime of ours names a class."""
 
 
 def pods(trainjob: Document, runtime: Document) -> list[Document]:
@@ -142,7 +144,8 @@ def _pod(trainjob: Document, template: Document, index: int) -> Document:
     prefix = f"{job}-{index}-"
     metadata = template.get("metadata", {})
     both = {**_jobset_marks(trainjob, namespace, job), _COMPLETION_INDEX: str(index)}
-    labels = {**both, "batch.kubernetes.io/job-name": job, "job-name": job}
+    own = {"batch.kubernetes.io/job-name": job, "job-name": job, _PRIORITY: "0"}
+    labels = {**both, **own}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -33,6 +33,11 @@ higher memlock limit from the container runtime's base spec. A fresh Lustre root
 """
 
 
+_LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+"""The end of a failed container's log becomes part of the pod's status: it outlives the log, and whoever asks why
+a run failed need not find the pod's node."""
+
+
 def training_runtime(plan: Plan, bindings: Bindings) -> Document:
     """The runtime of the plan's topology."""
     labels = topology_labels(plan.topology)
@@ -90,6 +95,7 @@ def pod_spec(plan: Plan, bindings: Bindings) -> Document:
             {
                 "name": "node",
                 "image": plan.image.reference or LOCAL_IMAGE,
+                **_LAST_WORDS,
                 "securityContext": _security(plan.topology),
                 "volumeMounts": trainer_mounts(plan, bindings),
             }
@@ -137,6 +143,7 @@ def _init(plan: Plan, name: str, command: list[str]) -> Document:
         "name": name,
         "image": plan.image.reference,
         "command": command,
+        **_LAST_WORDS,
         "securityContext": _security(plan.topology),
     }
 

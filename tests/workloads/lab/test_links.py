@@ -1,10 +1,13 @@
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.source import ROOT
 from tests.workloads.lab.scene import USER, WITH_NAMESPACES, arm, log, pod, rights_name
 from workloads.lab.capability import Capability
 from workloads.lab.events import Event, LinksCounted
@@ -95,6 +98,21 @@ def test_tcp_between_two_pods_runs_at_the_dialled_rate(tmp_path: Path, capabilit
     assert (sender.sent, sender.received) == (receiver.received, receiver.sent)
     # Headers and acknowledgements are all that is counted beside the payload.
     assert int(received) < sender.sent < int(received) * 1.02
+
+
+@pytest.mark.lab
+def test_a_pod_may_come_where_another_left() -> None:
+    script = """
+from workloads.lab.links import Network
+with Network() as network:
+    links = [network.join("a", None), network.join("b", None)]
+    network.leave("a")
+    links.append(network.join("c", None))
+    print(len({link.interface for link in links}), len({link.address for link in links}), *network.counters())
+"""
+    program = ["/usr/bin/env", f"PYTHONPATH={ROOT}", sys.executable, "-c", script]
+    ran = subprocess.run(USER.command(program), capture_output=True, text=True, check=False)
+    assert (ran.stdout.split(), ran.returncode) == (["3", "3", "b", "c"], 0), ran.stderr
 
 
 @pytest.mark.lab

@@ -108,6 +108,13 @@ def test_a_run_never_starts_over_and_always_ends(name):
     assert "ttlSecondsAfterFinished" not in json.dumps([runtime, job])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_failed_containers_last_words_become_part_of_its_pods_status(name):
+    spec = pod_spec(planned(name))
+    containers = [*spec.get("initContainers", []), *spec["containers"]]
+    assert {one["terminationMessagePolicy"] for one in containers} == {"FallbackToLogsOnError"}
+
+
 def test_memory_may_be_locked_on_gpus_alone_and_rights_never_grow():
     with_gpus, without = (pod_spec(planned(n))["containers"][0] for n in ("p4d24xl-1x4-efa4", "cpu-2x1-tcp"))
     assert with_gpus["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"]}

@@ -96,6 +96,7 @@ def test_labels_select_the_pods_of_a_job():
     assert metadata["labels"]["batch.kubernetes.io/job-name"] == "g6e12xl-4x4-efa1-1-node-0"
     assert metadata["labels"]["topolab.dev/topology"] == "g6e12xl-4x4-efa1"
     assert metadata["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+    assert metadata["labels"]["jobset.sigs.k8s.io/priority"] == "0"
     # sha1 of `topolab/g6e12xl-4x4-efa1-1-node-0`, by sha1sum
     assert metadata["labels"]["jobset.sigs.k8s.io/job-key"] == "eda554bc53fb9cf9a024e46164792217c467fadf"
 

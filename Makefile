@@ -1,7 +1,7 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab test test-trainer check fix goldens locks bench clean .venv .venv-lab
+.PHONY: help set-up lab test test-trainer e2e-tools check fix goldens locks bench clean .venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -11,7 +11,7 @@ LAB_MARKS := torch or browser or lab
 E2E_MARKS := e2e or soak
 
 help:  ## what can be asked of make
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 16
 
 set-up: .venv  ## only the environment of the program and the command line
 
@@ -24,6 +24,9 @@ test: .venv  ## the fast tests: neither torch nor a cloud
 test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespaces, chromium
 	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis
 	.venv-lab/bin/python -m pytest -q -m "$(LAB_MARKS)"
+
+e2e-tools: .venv  ## build the real programs of the proof: Go, ten minutes once, then nothing
+	@.venv/bin/python -m tests.e2e.tools
 
 check: .venv  ## lint, format and types
 	.venv/bin/ruff check

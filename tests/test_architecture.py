@@ -55,7 +55,9 @@ READERS_OF_THE_ENVIRONMENT = {
     "trainer.distributed",  # what torchrun, Kubernetes and the plan set
     "workloads.lab.capability",  # PATH, with the folders where Debian keeps tc
     "workloads.lab.arm",  # where a host that is a container has its GPU driver, handed on to pods with GPUs
+    "infra.teardown",  # whether a cluster out of reach is given up: the word that Pulumi's Kubernetes provider reads
     "tests.conftest",  # CI
+    "tests.e2e.tools.environment",  # where a user's cache is, and what stands on PATH, for building the tools
     "tests.e2e.site",  # where the run of the proof lives, told to the stand-ins that the engine starts
 }
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from workloads.lab import kernel
-
 STOP_S = 10.0
 """From SIGTERM to SIGKILL."""
 _LOOK_EVERY_S = 0.05
@@ -61,14 +59,13 @@ class Children:
         log = self._logs / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [str(word) for word in command],
+                bound_to_this_thread(command),
                 env=dict(environment),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=kernel.die_with_parent,  # noqa: PLW1509 - one system call, no lock
             )
         self._children[name] = Child(name, process, log)
         return self._children[name]
@@ -102,6 +99,14 @@ class Children:
         children = list(reversed(self._children.values()))
         self._children.clear()
         _end(children, kill=False)
+
+
+def bound_to_this_thread(command: Sequence[str | Path]) -> list[str]:
+    """The command so that the kernel kills its process when the thread that starts it ends; Linux (util-linux).
+
+    By `setpriv`, not by `preexec_fn`: code between fork and exec crashes where gRPC runs threads (seen: SIGSEGV).
+    """
+    return ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--", *(str(word) for word in command)]
 
 
 def _end(children: Sequence[Child], *, kill: bool) -> None:

@@ -7,6 +7,7 @@ The stdin stays open for as long as the kubelet is wanted: its end, even by a ki
 
 import json
 import os
+import shutil
 import signal
 import sys
 from dataclasses import asdict, dataclass
@@ -72,6 +73,8 @@ def main() -> int:
 
 def _housing(settings: Settings) -> Housing:
     folder = Path(settings.folder)
+    # What a killed one left.
+    shutil.rmtree(folder / "states", ignore_errors=True)
     for name in ("states", "logs"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     return Housing(

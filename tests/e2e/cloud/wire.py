@@ -5,6 +5,7 @@ ours and one of moto's look alike to any SDK.
 """
 
 import io
+import json
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -90,6 +91,16 @@ def buffered(environ: MutableMapping[str, Any]) -> None:
     body = stream.read() if chunked else stream.read(int(length or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
+
+
+def taken_patience_s(call: Call, environ: MutableMapping[str, Any]) -> float:
+    """How long the caller would wait for a message of SQS; the request then waits no longer by itself."""
+    asked = call.params.get("WaitTimeSeconds") if call.key == "sqs:ReceiveMessage" else None
+    if not asked:
+        return 0.0
+    body = json.dumps({**call.params, "WaitTimeSeconds": 0}).encode()
+    environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
+    return float(asked)
 
 
 def scope_of(environ: Mapping[str, Any]) -> tuple[str, str] | None:

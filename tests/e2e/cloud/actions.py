@@ -57,13 +57,16 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "iam:CreateServiceLinkedRole": [identity_rules.linked_role_is_new],
     "iam:DeletePolicy": [identity_rules.policy_unattached],
     "iam:DeleteRole": [identity_rules.role_is_ours],
+    "s3:CreateBucket": [message_rules.bucket_name_fits],
     "s3:DeleteBucket": [message_rules.bucket_is_empty],
 }
 
 HANDLERS: Mapping[str, Handler] = {
     "ec2:CreatePlacementGroup": instance_rules.create_placement_group,
+    "ec2:CreateTags": instance_rules.create_tags,
     "ec2:DeleteNatGateway": network_rules.delete_nat_gateway,
     "ec2:DeletePlacementGroup": instance_rules.delete_placement_group,
+    "ec2:DeleteTags": instance_rules.delete_tags,
     "ec2:DescribeAvailabilityZones": network_rules.describe_availability_zones,
     "ec2:DescribeCapacityReservations": references.no_capacity_reservations,
     "ec2:DescribePlacementGroups": instance_rules.describe_placement_groups,

@@ -1,4 +1,4 @@
-"""One fake account a module, begun anew for each test."""
+"""One fake account, begun anew for each test."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -11,6 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.e2e.children import Children
+from tests.e2e.cloud.ground import Ground, make_ground
 from tests.e2e.cloud.start import reset_cloud, start_cloud
 from tests.e2e.operations import read
 from tests.e2e.site import REGION
@@ -18,12 +19,12 @@ from tests.e2e.site import REGION
 Clients = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cloud_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cloud")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running_cloud(cloud_folder: Path) -> Iterator[str]:
     with Children(cloud_folder / "logs") as children:
         yield start_cloud(cloud_folder, children)
@@ -77,3 +78,9 @@ def log(cloud_folder: Path) -> Callable[[], list[tuple[str, str, str]]]:
         return [(one.verb, one.subject, one.outcome) for one in read(cloud_folder / "operations.jsonl")]
 
     return read_log
+
+
+@pytest.fixture
+def ground(client) -> Ground:
+    """A VPC with two subnets and roles, for a cluster."""
+    return make_ground(client)

@@ -170,6 +170,32 @@ def describe_placement_groups(account: Account, call: Call) -> Answer:
     }
 
 
+def create_tags(account: Account, call: Call) -> Answer | None:
+    """Of placement groups, whose ids moto doesn't take; everything else is moto's."""
+    if not _of_groups(account, call):
+        return None
+    account.ec2.create_tags(call.params["Resources"], {tag["Key"]: tag["Value"] for tag in call.params["Tags"]})
+    return {}
+
+
+def delete_tags(account: Account, call: Call) -> Answer | None:
+    """Of placement groups; everything else is moto's."""
+    if not _of_groups(account, call):
+        return None
+    for group_id in call.params["Resources"]:
+        for tag in call.params["Tags"]:
+            account.ec2.tags[group_id].pop(tag["Key"], None)
+    return {}
+
+
+def _of_groups(account: Account, call: Call) -> bool:
+    asked = [one for one in call.params["Resources"] if one.startswith("pg-")]
+    unknown = set(asked) - {group["GroupId"] for group in account.own.placement_groups.values()}
+    if unknown:
+        raise Refusal("InvalidPlacementGroupId.NotFound", f"The placement group {sorted(unknown)[0]} does not exist")
+    return bool(asked)
+
+
 def _shown(account: Account, group: Facts) -> Facts:
     return {**group, "Tags": tags_as_list(account.ec2.tags.get(group["GroupId"], {}))}
 

@@ -1,7 +1,11 @@
 """What EventBridge, SQS and S3 refuse and moto lets pass."""
 
+import re
+
 from tests.e2e.cloud.account import Account
 from tests.e2e.cloud.wire import Call, Refusal
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def rule_has_no_targets(account: Account, call: Call) -> None:
@@ -10,6 +14,12 @@ def rule_has_no_targets(account: Account, call: Call) -> None:
     rule = rules.get(call.params["Name"])
     if rule is not None and rule.targets:
         raise Refusal("ValidationException", "Rule can't be deleted since it has targets.")
+
+
+def bucket_name_fits(_: Account, call: Call) -> None:
+    """moto takes capitals in us-east-1, as S3 did until 2018."""
+    if not _BUCKET.fullmatch(call.params["Bucket"]):
+        raise Refusal("InvalidBucketName", "The specified bucket is not valid.")
 
 
 def bucket_is_empty(account: Account, call: Call) -> None:

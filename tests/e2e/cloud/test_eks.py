@@ -3,79 +3,17 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.cloud.ground import ACCOUNT
 from tests.e2e.cloud.inventory import inventory
 from tests.e2e.operations import read
 from tests.e2e.site import Site
 
 pytestmark = pytest.mark.e2e
-
-ACCOUNT = "arn:aws:iam::123456789012"
-
-
-def trust(service: str) -> str:
-    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A VPC with two subnets and roles for cluster and nodes."""
-
-    ec2: Any
-    eks: Any
-    iam: Any
-    vpc: str
-    subnets: list[str]
-
-    def cluster(self, **changes: Any) -> dict[str, Any]:
-        return {
-            "name": "lab",
-            "version": "1.35",
-            "roleArn": f"{ACCOUNT}:role/cluster",
-            "resourcesVpcConfig": {"subnetIds": self.subnets},
-            "accessConfig": {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True},
-            **changes,
-        }
-
-    def nodes(self, **changes: Any) -> dict[str, Any]:
-        return {
-            "clusterName": "lab",
-            "nodegroupName": "system",
-            "nodeRole": f"{ACCOUNT}:role/node",
-            "subnets": self.subnets,
-            "instanceTypes": ["m7i.xlarge"],
-            "scalingConfig": {"minSize": 2, "maxSize": 2, "desiredSize": 2},
-            **changes,
-        }
-
-    def up(self) -> dict[str, Any]:
-        self.eks.create_cluster(**self.cluster())
-        return self.eks.describe_cluster(name="lab")["cluster"]  # type: ignore[no-any-return]
-
-    def up_with_nodes(self) -> dict[str, Any]:
-        self.up()
-        self.eks.create_nodegroup(**self.nodes())
-        return self.eks.describe_nodegroup(clusterName="lab", nodegroupName="system")["nodegroup"]  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def ground(client) -> Ground:
-    ec2, eks, iam = client("ec2"), client("eks"), client("iam")
-    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{16 * index}.0/20", AvailabilityZone=f"us-east-1{zone}")
-        for index, zone in enumerate("ab")
-    ]
-    iam.create_role(RoleName="cluster", AssumeRolePolicyDocument=trust("eks.amazonaws.com"))
-    iam.attach_role_policy(RoleName="cluster", PolicyArn="arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
-    iam.create_role(RoleName="node", AssumeRolePolicyDocument=trust("ec2.amazonaws.com"))
-    return Ground(ec2, eks, iam, vpc, [subnet["Subnet"]["SubnetId"] for subnet in subnets])
 
 
 def test_a_cluster_is_active_for_whoever_waited(ground):
@@ -272,67 +210,6 @@ def test_addons_of_the_account(ground, refused):
     ground.eks.delete_addon(clusterName="lab", addonName="coredns")
     ground.eks.get_waiter("addon_deleted").wait(clusterName="lab", addonName="coredns")
     assert ground.eks.list_addons(clusterName="lab")["addons"] == []
-
-
-def test_entries_are_of_principals_that_exist_and_once(ground, refused):
-    ground.up()
-    entry = {"clusterName": "lab", "principalArn": f"{ACCOUNT}:role/node", "type": "EC2_LINUX"}
-    ground.eks.create_access_entry(**entry)
-
-    assert refused(ground.eks.create_access_entry, **entry) == "ResourceInUseException"
-    nobody = {**entry, "principalArn": f"{ACCOUNT}:role/nobody"}
-    assert refused(ground.eks.create_access_entry, **nobody) == "InvalidParameterException"
-    named = {**entry, "principalArn": f"{ACCOUNT}:role/cluster", "username": "x"}
-    assert refused(ground.eks.create_access_entry, **named) == "InvalidParameterException"
-
-
-def test_entries_need_a_cluster_that_asks_the_api(ground, refused):
-    ground.eks.create_cluster(**ground.cluster(accessConfig={"authenticationMode": "CONFIG_MAP"}))
-    entry = {"clusterName": "lab", "principalArn": f"{ACCOUNT}:role/node", "type": "EC2_LINUX"}
-    assert refused(ground.eks.create_access_entry, **entry) == "InvalidRequestException"
-
-
-def test_access_policies_are_eks_own_and_for_people(ground, refused):
-    ground.up()
-    principal = f"{ACCOUNT}:role/cluster"
-    ground.eks.create_access_entry(clusterName="lab", principalArn=principal)
-    admin = {
-        "clusterName": "lab",
-        "principalArn": principal,
-        "policyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
-        "accessScope": {"type": "cluster"},
-    }
-    ground.eks.associate_access_policy(**admin)
-    listed = ground.eks.list_associated_access_policies(clusterName="lab", principalArn=principal)
-    assert [one["policyArn"] for one in listed["associatedAccessPolicies"]] == [admin["policyArn"]]
-
-    other = {**admin, "policyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}
-    assert refused(ground.eks.associate_access_policy, **other) == "InvalidParameterException"
-    node = f"{ACCOUNT}:role/node"
-    ground.eks.create_access_entry(clusterName="lab", principalArn=node, type="EC2_LINUX")
-    assert refused(ground.eks.associate_access_policy, **{**admin, "principalArn": node}) == "InvalidRequestException"
-
-
-def test_a_service_account_has_one_role(ground, refused):
-    ground.up()
-    wanted = {
-        "clusterName": "lab",
-        "namespace": "kube-system",
-        "serviceAccount": "karpenter",
-        "roleArn": f"{ACCOUNT}:role/node",
-    }
-    made = ground.eks.create_pod_identity_association(**wanted)["association"]
-    assert refused(ground.eks.create_pod_identity_association, **wanted) == "ResourceInUseException"
-    nobody = {**wanted, "serviceAccount": "other", "roleArn": f"{ACCOUNT}:role/nobody"}
-    assert refused(ground.eks.create_pod_identity_association, **nobody) == "InvalidParameterException"
-
-    listed = ground.eks.list_pod_identity_associations(
-        clusterName="lab", namespace="kube-system", serviceAccount="karpenter"
-    )["associations"]
-    assert [one["associationId"] for one in listed] == [made["associationId"]]
-    ground.eks.delete_pod_identity_association(clusterName="lab", associationId=made["associationId"])
-    gone = {"clusterName": "lab", "associationId": made["associationId"]}
-    assert refused(ground.eks.describe_pod_identity_association, **gone) == "ResourceNotFoundException"
 
 
 def test_tags_of_what_eks_made(ground):

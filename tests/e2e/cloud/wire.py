@@ -27,7 +27,7 @@ Params = dict[str, Any]
 Answer = Mapping[str, Any]
 
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
-_BY_SIGNING_NAME = {"tagging": "resourcegroupstaggingapi"}
+_BY_SIGNING_NAME = {"tagging": "resourcegroupstaggingapi", "servicequotas": "service-quotas"}
 """botocore's name of a service where requests are signed under another one."""
 SERVER_FAULTS = {"InternalError": 500, "InternalFailure": 500, "ServerException": 500, "InternalServerError": 500}
 _STATUS = {

@@ -12,22 +12,24 @@ from tests.e2e.cluster.control_plane import READY_S, ControlPlane
 from tests.e2e.cluster.fake_nodes import FAKE, OUTCOME, Outcome, fake_node, stages
 from tests.e2e.cluster.memory import resident_mib
 from tests.e2e.cluster.system_nodes import KUBELET_LABEL
+from tests.e2e.karpenter.rights import kwok_rights
 from tests.e2e.site import Site
 from tests.e2e.tools import module_path
 
 _CHECKOUT = Path(__file__).parents[3]
-_KEEPER, _KWOK = "keeper", "kwok"
-_IN_ORDER_OF_ENDING = (_KEEPER, _KWOK, "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+_KEEPER, _KWOK, _API_SERVER = "keeper", "kwok", "kube-apiserver"
+_IN_ORDER_OF_ENDING = (_KEEPER, _KWOK, "kube-scheduler", "kube-controller-manager", _API_SERVER, "etcd")
 
 
 class Cluster:
-    """One running cluster; a context manager that ends its processes."""
+    """One running cluster; a context manager that ends its processes, and tells when one had ended by itself."""
 
     def __init__(self, site: Site, children: Children, plane: ControlPlane, api: Api) -> None:
         self.site = site
         self.api = api
         """As its admin."""
         self._children, self._plane = children, plane
+        self._answers = True
 
     def __enter__(self) -> Self:
         return self
@@ -35,16 +37,23 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for name in _IN_ORDER_OF_ENDING:
+        names = [name for name in _IN_ORDER_OF_ENDING if name != _API_SERVER or self._answers]
+        ended = [child for name in names if (child := self._children[name]).process.poll() is not None]
+        for name in names:
             self._children.stop(name, kill=True)
+        if ended and error is None:
+            ends = "\n".join(f"{child.name} ({child.log}):\n{child.last_lines()}" for child in ended)
+            raise RuntimeError(f"ended before the cluster did: {ends}")
 
     def stop_api_server(self) -> None:
         """Let the API server vanish; everything else lives on."""
         self._plane.stop_api_server()
+        self._answers = False
 
     def start_api_server(self) -> None:
         """Bring it back at the same address, and wait until it is ready."""
         self._plane.start_api_server()
+        self._answers = True
 
     def add_fake_gpu_nodes(
         self,
@@ -97,6 +106,8 @@ def start_cluster(site: Site, children: Children, *, system_nodes: int = 0, pods
     folder = site.folder / "cluster"
     plane = ControlPlane(folder, kubebox=site.tools / "kubebox", admin=site.kubeconfig, children=children)
     api = plane.start()
+    for document in kwok_rights(module_path):
+        api.apply(document)
     _start_kwok(site, folder, children, pods_complete=pods_complete)
     _start_keeper(site, folder, children, system_nodes)
     plane.await_service_accounts(api)

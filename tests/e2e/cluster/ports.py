@@ -17,11 +17,11 @@ def quiet_ports(count: int) -> list[int]:
     highest = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
     found: list[int] = []
     for _ in range(_TRIES):
+        if len(found) == count:
+            return found
         port = random.randrange(_LOWEST, max(highest, _LOWEST + _TRIES))
         if port not in found and _is_free(port):
             found.append(port)
-        if len(found) == count:
-            return found
     raise RuntimeError(f"no {count} free ports between {_LOWEST} and {highest} on 127.0.0.1; end what listens there")
 
 

@@ -1,6 +1,5 @@
 """The kubelet's part for one pod of a system node: start, probe, restart, report, end."""
 
-import contextlib
 import datetime
 import logging
 import signal
@@ -167,9 +166,12 @@ class SystemPod:
             return
         metadata = self.pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-        with contextlib.suppress(ApiError):  # deleted meanwhile; the next look says so
+        try:
             self.api.patch(path, {"metadata": {"uid": metadata["uid"]}, "status": status}, kind="strategic")
             self._sent = status
+        except ApiError as error:
+            if error.status not in (404, 409):  # deleted meanwhile; the next look says so
+                raise
 
     def _status(self) -> Document:
         waits = "waiting" in self._state and self.restarts == 0

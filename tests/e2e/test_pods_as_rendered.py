@@ -70,4 +70,4 @@ def test_real_pods_are_as_rendered(scene: Scene, what: str):
         # Not by being left out of both.
         assert all(pod["spec"]["containers"][0]["env"] for pod in real)
     finally:
-        scene.remove(plan.job_name)
+        scene.remove(plan.job_name, plan.topology.name)

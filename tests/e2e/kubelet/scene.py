@@ -1,6 +1,5 @@
 """A cluster with Trainer and no cloud, and what the tests of the pods do with it."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tests.e2e.tools import module_path, tool_folder
 from workloads.planning.plan import NAMESPACE
 
 TRAIN_JOBS = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{NAMESPACE}/trainjobs"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 _SOON_S = 30.0
@@ -67,13 +67,13 @@ class Scene:
         wait_until(ended, within_s, f"{train_job} has ended")
         return ends[0]
 
-    def remove(self, train_job: str) -> float:
-        """Delete it and wait until nothing of it is left; seconds that it took."""
-        began = time.monotonic()
+    def remove(self, train_job: str, runtime: str) -> None:
+        """Delete both and wait until nothing of them is left: parts of a runtime can't be changed."""
         self.api.delete(f"{TRAIN_JOBS}/{train_job}")
         wait_until(lambda: not self.pods_of(train_job), _SOON_S, f"no pod of {train_job} is left")
         wait_until(lambda: not self.api.exists(f"{TRAIN_JOBS}/{train_job}"), _SOON_S, f"{train_job} is gone")
-        return time.monotonic() - began
+        self.api.delete(f"{RUNTIMES}/{runtime}")
+        wait_until(lambda: not self.api.exists(f"{RUNTIMES}/{runtime}"), _SOON_S, f"the runtime {runtime} is gone")
 
 
 @contextmanager

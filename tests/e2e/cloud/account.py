@@ -104,7 +104,7 @@ class Account:
     def __init__(self) -> None:
         _trim_instance_types()
         # moto makes 1,306 images, a volume and a snapshot each, whenever it begins anew: 0.3 s for none of ours.
-        AmiBackend._load_amis = _no_images  # type: ignore[method-assign]
+        setattr(AmiBackend, "_load_amis", _no_images)  # noqa: B010 - its own types forbid the assignment
         self.kubeconfig: Path | None = None
         """Of the real control plane that stands behind an EKS cluster here; None without a site."""
         self.own = Own()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.e2e.cloud import (
+    bucket_rules,
     eks_access,
     eks_addons,
     eks_clusters,
@@ -11,7 +12,6 @@ from tests.e2e.cloud import (
     instance_rules,
     inventory,
     lustre,
-    message_rules,
     network_rules,
     references,
 )
@@ -48,8 +48,6 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "ec2:DetachInternetGateway": [network_rules.no_public_addresses],
     "ec2:ReleaseAddress": [network_rules.address_free],
     "ec2:RunInstances": [instance_rules.launch_is_possible],
-    "events:DeleteRule": [message_rules.rule_has_no_targets],
-    "iam:AddRoleToInstanceProfile": [identity_rules.profile_has_room],
     "iam:AttachRolePolicy": [identity_rules.role_has_room],
     "iam:CreateInstanceProfile": [identity_rules.names_fit],
     "iam:CreatePolicy": [identity_rules.names_fit, identity_rules.policy_fits],
@@ -57,8 +55,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "iam:CreateServiceLinkedRole": [identity_rules.linked_role_is_new],
     "iam:DeletePolicy": [identity_rules.policy_unattached],
     "iam:DeleteRole": [identity_rules.role_is_ours],
-    "s3:CreateBucket": [message_rules.bucket_name_fits],
-    "s3:DeleteBucket": [message_rules.bucket_is_empty],
+    "s3:CreateBucket": [bucket_rules.bucket_name_fits],
 }
 
 HANDLERS: Mapping[str, Handler] = {

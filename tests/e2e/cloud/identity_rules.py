@@ -57,13 +57,6 @@ def role_has_room(account: Account, call: Call) -> None:
         raise Refusal("LimitExceeded", f"Cannot exceed quota for PoliciesPerRole: {_POLICIES_A_ROLE}")
 
 
-def profile_has_room(account: Account, call: Call) -> None:
-    """One role a profile; moto replaces it."""
-    for profile in account.iam.instance_profiles.values():
-        if profile.name == call.params["InstanceProfileName"] and profile.roles:
-            raise Refusal("LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
-
-
 def role_is_ours(account: Account, call: Call) -> None:
     """A service's own role changes through the service alone."""
     role = account.role(call.params["RoleName"])

@@ -127,13 +127,11 @@ def address_free(account: Account, call: Call) -> None:
 
 
 def nat_gateway_can_stand(account: Account, call: Call) -> None:
-    """A free address, and a way out of the VPC. (AWS makes the gateway and lets it fail; here it is refused.)"""
+    """A way out of the VPC. (AWS makes the gateway and lets it fail; here it is refused.)"""
     params = call.params
     subnet = account.ec2.get_subnet(params["SubnetId"])
     if params.get("ConnectivityType") == "private":
         return
-    if _address(account, params.get("AllocationId", "")).association_id:
-        raise Refusal("Resource.AlreadyAssociated", f"{params['AllocationId']} is already associated")
     gateways = account.ec2.internet_gateways.values()
     if not any(one.vpc and one.vpc.id == subnet.vpc_id for one in gateways):
         raise Refusal("Gateway.NotAttached", f"Network {subnet.vpc_id} has no Internet gateway attached")

@@ -75,6 +75,12 @@ def test_what_a_launch_is_refused_for(ground, launch, refused, cloud, changes, c
     assert "ec2:instance" not in inventory(cloud)
 
 
+def test_an_instance_takes_no_group_of_another_vpc(ground, launch, refused):
+    other = ground.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    group = ground.ec2.create_security_group(VpcId=other, GroupName="o", Description="o")["GroupId"]
+    assert refused(ground.ec2.run_instances, **launch(SecurityGroupIds=[group])) == "InvalidGroup.NotFound"
+
+
 def test_a_placement_group_stays_while_an_instance_is_in_it(ground, launch, refused):
     ground.ec2.create_placement_group(GroupName="pg", Strategy="cluster")
     instance = ground.ec2.run_instances(**launch(Placement={"GroupName": "pg"}))["Instances"][0]["InstanceId"]

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_an_object_comes_back_as_it_was(client, log):
 def test_who_waits_for_a_message_holds_nobody_up_and_gets_it_when_it_comes(client):
     sqs = client("sqs")
     queue = sqs.create_queue(QueueName="q")["QueueUrl"]
-    got: list[dict] = []
+    got: list[dict[str, Any]] = []
 
     def wait() -> None:
         # Karpenter asks for messages so, all day long.

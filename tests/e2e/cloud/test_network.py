@@ -253,6 +253,20 @@ def test_a_table_has_one_endpoint_a_service_and_a_deleted_one_is_gone(net, cloud
     net.ec2.create_vpc_endpoint(**arguments)
 
 
+def test_an_endpoint_stands_in_tables_of_its_vpc_and_goes_by_its_own_id(net, refused):
+    other = net.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    arguments = {"VpcId": other, "ServiceName": "com.amazonaws.us-east-1.s3", "RouteTableIds": [net.table]}
+    assert refused(net.ec2.create_vpc_endpoint, **arguments) == "InvalidParameter"
+    assert refused(net.ec2.delete_vpc_endpoints, VpcEndpointIds=["vpce-1"]) == "InvalidVpcEndpointId.NotFound"
+
+
+def test_a_default_group_goes_with_its_vpc_alone(net, refused):
+    (default,) = net.ec2.describe_security_groups(Filters=[{"Name": "group-name", "Values": ["default"]}])[
+        "SecurityGroups"
+    ]
+    assert refused(net.ec2.delete_security_group, GroupId=default["GroupId"]) == "CannotDelete"
+
+
 def test_zones_are_found_as_the_program_asks_for_them(client):
     zones = client("ec2").describe_availability_zones(
         Filters=[

@@ -22,7 +22,7 @@ class Site:
     tools: Path
     """Binaries of `tests.e2e.tools`: kubebox, trainer-controller-manager, jobset, kwok, karpenter, helm, pulumi."""
     kubeconfig: Path
-    """Admin's; names the certificates by path. The cluster that the fake EKS hands out."""
+    """Admin's; holds the certificates, so it works anywhere. The cluster that the fake EKS hands out."""
     aws_endpoint: str
     """The fake cloud, as AWS_ENDPOINT_URL wants it: http://127.0.0.1:PORT."""
     charts: Path
@@ -75,3 +75,8 @@ class Site:
         if VARIABLE not in os.environ:
             raise RuntimeError(f"{VARIABLE} isn't set: this stand-in runs under tests.e2e alone")
         return cls.load(Path(os.environ[VARIABLE]))
+
+
+def ambient(variable: str) -> str | None:
+    """What a user's shell says to a stand-in by one of the variables that the real provider reads; empty is None."""
+    return os.environ.get(variable) or None

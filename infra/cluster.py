@@ -20,7 +20,7 @@ SYSTEM_NODES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterArgs:
-    """`routes`: what nodes reach the outside through. `profile`: the AWS profile of the provider, if any.
+    """`interfaces_gone`: the guard that stands on subnets and routes. `profile`: the provider's, if any.
 
     `api_access_cidrs`: who may reach the public endpoint; empty: EKS's own default, 0.0.0.0/0.
     """
@@ -31,7 +31,7 @@ class ClusterArgs:
     vpc_id: pulumi.Input[str]
     private_subnet_ids: list[pulumi.Output[str]]
     public_subnet_ids: list[pulumi.Output[str]]
-    routes: list[pulumi.Resource]
+    interfaces_gone: pulumi.Resource
     profile: str | None
     api_access_cidrs: Sequence[str]
 
@@ -90,8 +90,9 @@ class Cluster(Component):
             provider_credential_opts=None
             if args.profile is None
             else eks.KubeconfigOptionsArgs(profile_name=args.profile),
-            # Nodes and controllers talk to AWS through NAT until the cluster is gone.
-            opts=self.child(depends_on=args.routes),
+            # Nodes and controllers talk to AWS through NAT until the cluster is gone; then the guard looks for
+            # interfaces that its pods left in the subnets.
+            opts=self.child(depends_on=[args.interfaces_gone]),
         )
 
     def _system_nodes(self, args: ClusterArgs, agent: list[pulumi.Resource]) -> aws.eks.NodeGroup:

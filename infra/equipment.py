@@ -69,6 +69,8 @@ class Equipment(Component):
             bindings=bindings,
             node_role_name=karpenter.node_role_name,
             controller=karpenter.controller,
+            home=self._args.platform.home,
+            kubeconfig=self._args.platform.cluster.kubeconfig,
         )
         return GpuNodes("gpu-nodes", args, opts=self._inside()).pool
 

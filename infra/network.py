@@ -7,6 +7,7 @@ import pulumi_aws as aws
 
 from infra.component import Component
 from infra.subnets import Subnet, SubnetPlan
+from workloads.planning.naming import KEPT
 
 ANYWHERE = "0.0.0.0/0"
 
@@ -42,7 +43,7 @@ class Network(Component):
             # FSx is mounted by DNS name, and the private API endpoint is one.
             enable_dns_support=True,
             enable_dns_hostnames=True,
-            tags=self._named("vpc"),
+            tags=self._named("vpc", kept=args.retain_gpu_subnet),
             opts=self.child(retain=args.retain_gpu_subnet),
         )
         self.vpc_id = vpc.id
@@ -78,7 +79,7 @@ class Network(Component):
             # EC2 refuses a launch with several interfaces where public addresses are given by themselves;
             # NAT has an address of its own, so no subnet needs them.
             map_public_ip_on_launch=False,
-            tags=self._named(name),
+            tags=self._named(name, kept=retain),
             opts=self.child(retain=retain),
         )
 
@@ -141,5 +142,5 @@ class Network(Component):
             for place, subnet in zip(("gpu", "other"), subnets, strict=True)
         ]
 
-    def _named(self, part: str) -> dict[str, str]:
-        return {"Name": f"{self._args.name}-{part}"}
+    def _named(self, part: str, *, kept: bool = False) -> dict[str, str]:
+        return {"Name": f"{self._args.name}-{part}", **(KEPT if kept else {})}

@@ -14,6 +14,7 @@ from infra.network import Network, NetworkArgs
 from infra.records import Records, RecordsArgs
 from infra.settings import Settings
 from infra.subnets import CONTROL_PLANE_EXCLUDED_ZONE_IDS, plan_subnets, second_zone
+from infra.teardown import TIMEOUT, Home, InterfacesGone
 from workloads.planning.spec import Platform as PlatformSpec
 
 
@@ -31,6 +32,8 @@ class Platform(Component):
 
     TYPE = "topolab:infra:Platform"
     account: Account
+    home: Home
+    """Where drain guards look."""
     network: Network
     cluster: Cluster
     karpenter: Karpenter
@@ -42,6 +45,7 @@ class Platform(Component):
         self._args, self._names = args, args.settings.names
         self._spec: PlatformSpec = args.settings.stack.platform
         self.account = _account(self._spec)
+        self.home = self._home()
         self.providers = [self._aws()]
         self.network = self._network()
         self.cluster = self._cluster()
@@ -60,6 +64,10 @@ class Platform(Component):
             opts=self.child(),
         )
 
+    def _home(self) -> Home:
+        settings = self._args.settings
+        return Home(names=settings.names, account=self.account.id, region=self._args.region, profile=settings.profile)
+
     def _network(self) -> Network:
         storage, cidr = self._spec.storage, self._spec.vpc_cidr
         args = NetworkArgs(
@@ -72,6 +80,13 @@ class Platform(Component):
         return Network("network", args, opts=self._inside())
 
     def _cluster(self) -> Cluster:
+        guard = InterfacesGone(
+            "interfaces-gone",
+            self.home,
+            self.network.vpc_id,
+            # Subnets and routes last until the interfaces in them are gone.
+            self.child(depends_on=self.network.routes, delete_timeout=TIMEOUT),
+        )
         args = ClusterArgs(
             name=self._names.base,
             node_role_name=self._names.of("system-node"),
@@ -79,7 +94,7 @@ class Platform(Component):
             vpc_id=self.network.vpc_id,
             private_subnet_ids=self.network.private_subnet_ids,
             public_subnet_ids=self.network.public_subnet_ids,
-            routes=self.network.routes,
+            interfaces_gone=guard,
             profile=self._args.settings.profile,
             api_access_cidrs=self._spec.api_access_cidrs,
         )

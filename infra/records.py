@@ -8,6 +8,7 @@ import pulumi_aws as aws
 
 from infra.component import Component
 from infra.iam import policy
+from workloads.planning.naming import KEPT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class Records(Component):
     def __init__(self, name: str, args: RecordsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         kept = self.child(retain=True)
-        bucket = aws.s3.Bucket("records", bucket_prefix=args.bucket_prefix, opts=kept)
+        bucket = aws.s3.Bucket("records", bucket_prefix=args.bucket_prefix, tags=KEPT, opts=kept)
         closed = aws.s3.BucketPublicAccessBlock(
             "records",
             bucket=bucket.id,

@@ -8,6 +8,7 @@ import pulumi_aws as aws
 
 from infra.component import Component
 from workloads.catalogue.versions import LUSTRE_SERVER
+from workloads.planning.naming import KEPT
 from workloads.rendering.storage import FSX_CAPACITY_GIB
 
 THROUGHPUT_MB_PER_S_PER_TIB = 250
@@ -56,7 +57,7 @@ class Storage(Component):
             per_unit_storage_throughput=THROUGHPUT_MB_PER_S_PER_TIB if persistent else None,
             # Scratch has no backups; of persistent storage nothing is left behind that nobody asked for.
             automatic_backup_retention_days=0 if persistent else None,
-            tags={"Name": args.name},
+            tags={"Name": args.name, **(KEPT if args.keep else {})},
             opts=self.child(retain=args.keep),
         )
         self.driver = aws.eks.Addon(
@@ -97,6 +98,6 @@ class Storage(Component):
             egress=[
                 aws.ec2.SecurityGroupEgressArgs(protocol="-1", from_port=0, to_port=0, cidr_blocks=[args.vpc_cidr])
             ],
-            tags={"Name": args.name},
+            tags={"Name": args.name, **KEPT},
             opts=self.child(retain=True),
         ).id

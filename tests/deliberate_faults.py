@@ -38,6 +38,13 @@ FAULTS: tuple[DeliberateFault, ...] = (
         caught_by=("tests/test_program.py::test_destroy_takes",),
     ),
     DeliberateFault(
+        name="missing depends_on on the drain guard",
+        file="infra/gpu_nodes.py",
+        old="depends_on=[drained], delete_timeout=DRAIN",
+        new="depends_on=[args.controller], delete_timeout=DRAIN",
+        caught_by=("tests/test_program.py::test_destroy_takes",),
+    ),
+    DeliberateFault(
         name="wrong label",
         file="workloads/rendering/runtime.py",
         old='{"labels": {ANCESTOR_LABEL: "trainer"}}',

@@ -98,6 +98,13 @@ def test_what_holds_data_is_kept_at_destroy_and_nothing_else_is(aws_graph):
     assert kept == expected
 
 
+def test_what_is_kept_says_so_by_a_tag_and_nothing_else_does(aws_graph):
+    taggable = {"Bucket", "LustreFileSystem", "SecurityGroup", "Subnet", "Vpc"}
+    kept = {r.urn for r in aws_graph.resources if r.retained and r.kind in taggable}
+    says = {r.urn for r in aws_graph.resources if (r.inputs.get("tags") or {}).get("topolab:kept") == "by-choice"}
+    assert says == kept
+
+
 def test_nothing_is_protected_against_destroy(graph):
     assert [r.urn for r in graph.resources if r.protected] == []
 
@@ -116,8 +123,11 @@ DESTROY_ORDER = (
     (("Release", "aws-efa-k8s-device-plugin"), ("NodePool", "node-pool")),
     (("NodePool", "node-pool"), ("EC2NodeClass", "node-class")),
     (("EC2NodeClass", "node-class"), ("InstanceProfile", "gpu-node")),
+    (("EC2NodeClass", "node-class"), ("NodesDrained", "nodes-drained")),
+    (("NodesDrained", "nodes-drained"), ("InstanceProfile", "gpu-node")),
+    (("NodesDrained", "nodes-drained"), ("Release", "karpenter")),
+    (("NodesDrained", "nodes-drained"), ("eks:index:Cluster", "eks")),
     (("InstanceProfile", "gpu-node"), ("Release", "karpenter")),
-    (("EC2NodeClass", "node-class"), ("Release", "karpenter")),
     (("Release", "karpenter"), ("Release", "karpenter-crd")),
     (("Release", "karpenter"), ("Queue", "interruptions")),
     (("Release", "karpenter"), ("QueuePolicy", "interruptions")),
@@ -130,6 +140,14 @@ DESTROY_ORDER = (
     (("Addon", "coredns"), ("NodeGroup", "system")),
     (("NodeGroup", "system"), ("Addon", "eks-pod-identity-agent")),
     (("Addon", "eks-pod-identity-agent"), ("eks:index:Cluster", "eks")),
+    (("eks:index:Cluster", "eks"), ("InterfacesGone", "interfaces-gone")),
+    (("InterfacesGone", "interfaces-gone"), ("Subnet", "gpu-private")),
+    (("InterfacesGone", "interfaces-gone"), ("Subnet", "other-private")),
+    (("InterfacesGone", "interfaces-gone"), ("Subnet", "gpu-public")),
+    (("InterfacesGone", "interfaces-gone"), ("Subnet", "other-public")),
+    (("InterfacesGone", "interfaces-gone"), ("RouteTableAssociation", "private-gpu")),
+    (("InterfacesGone", "interfaces-gone"), ("NatGateway", "nat")),
+    (("InterfacesGone", "interfaces-gone"), ("Vpc", "vpc")),
     (("eks:index:Cluster", "eks"), ("Route", "private-default")),
     (("eks:index:Cluster", "eks"), ("Route", "public-default")),
     (("eks:index:Cluster", "eks"), ("RouteTableAssociation", "private-gpu")),
@@ -153,6 +171,7 @@ def test_a_placement_group_goes_after_its_nodes_and_before_karpenter():
         graph = registered(name)
         group = graph.one("PlacementGroup")
         assert graph.outlives(group, graph.one("EC2NodeClass"))
+        assert graph.outlives(group, graph.one("NodesDrained")), "a stray instance would hold it"
         assert graph.outlives(graph.one("Release", "karpenter"), group)
 
 

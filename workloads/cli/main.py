@@ -20,8 +20,9 @@ VERBS: dict[str, str] = {
     "collect": "Fetch run records from a stack's bucket or a URI.",
     "report": "Write the page that compares runs.",
     "verify": "Recompute every figure of run records from their raw lines.",
+    "verify-destroyed": "Prove that an account holds nothing of a stack any more.",
 }
-"""Every verb and its line of help; its module is workloads.cli.<verb>, its command there `command`."""
+"""Every verb and its line of help; its module is workloads.cli.<verb_>, its command there `command`."""
 
 
 class Verbs(click.Group):
@@ -35,7 +36,7 @@ class Verbs(click.Group):
         """The one place where a module is imported by name."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"workloads.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"workloads.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

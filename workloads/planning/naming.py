@@ -40,6 +40,9 @@ class Names:
         return {"topolab:project": self.project, "topolab:stack": self.stack}
 
 
+KEPT = {"topolab:kept": "by-choice"}
+"""Tag of what `pulumi destroy` leaves because it holds the user's data, or stands under what does."""
+
 _PREFIX = "topolab-"
 
 

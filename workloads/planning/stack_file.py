@@ -36,6 +36,32 @@ def parse_stack_file(text: str, where: str) -> StackFile:
     return StackFile(stack=parse_stack(stack_values(config, where), where), region=region)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in AWS a stack stands, as far as its file says so."""
+
+    region: str | None
+    profile: str | None
+    accounts: tuple[str, ...]
+    """Those that the file allows; empty: any."""
+
+
+def parse_place(text: str, where: str) -> Place:
+    """The place alone, whatever else the file says: an old file still tells where to look."""
+    config = _config(text, where)
+    platform = config.get(f"{PREFIX}platform")
+    allowed = platform.get("allowedAccounts") if isinstance(platform, Mapping) else None
+    return Place(
+        region=_word(config.get("aws:region")),
+        profile=_word(config.get("aws:profile")),
+        accounts=tuple(str(account) for account in allowed) if isinstance(allowed, list) else (),
+    )
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
 def stack_values(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The `topolab:` values without their prefix; of a secret only that it is there.
 

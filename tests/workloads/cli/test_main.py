@@ -21,7 +21,7 @@ def test_help_names_every_verb_and_its_one_line(topo):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_of_the_table_has_a_command_of_that_name_and_a_help_of_its_own(verb, topo):
-    assert importlib.import_module(f"workloads.cli.{verb}").command.name == verb
+    assert importlib.import_module(f"workloads.cli.{verb.replace('-', '_')}").command.name == verb
     called = topo(verb, "--help")
     assert called.code == 0
     assert VERBS[verb].rstrip(".").split()[0] in called.out

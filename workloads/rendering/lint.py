@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from workloads.planning.checks import JOB_NAME_LIMIT
 from workloads.rendering.bindings import Document
+from workloads.rendering.lint_together import lint_together, pod_specs
 from workloads.rendering.names import ANCESTOR_LABEL
+from workloads.rendering.quantities import number
 
 CONFIG_MAP_LIMIT_BYTES = 2**20
 """The API server's limit on a ConfigMap's data."""
@@ -22,13 +24,15 @@ _Rule = Callable[[Document], Iterator[str]]
 
 
 def lint(documents: Iterable[Document]) -> list[str]:
-    """Sentences about every fault of the documents; empty: none known."""
-    return [
+    """Sentences about every fault of the documents, alone or together; empty: none known."""
+    listed = list(documents)
+    alone = [
         f"{document['kind']}/{document['metadata']['name']}: {sentence}"
-        for document in documents
+        for document in listed
         for rule in _RULES
         for sentence in rule(document)
     ]
+    return [*alone, *lint_together(listed)]
 
 
 def _walk(value: object, path: _Path = ()) -> Iterator[tuple[_Path, object]]:
@@ -63,6 +67,16 @@ def _devices_in_limits_alone(document: Document) -> Iterator[str]:
             asked = (requests or {}).get(name)
             if asked != limits[name]:
                 yield f"{where}: {name} is {asked} in requests and {limits[name]} in limits; make them equal"
+
+
+def _requests_above_limits(document: Document) -> Iterator[str]:
+    """A TrainJob with them is admitted; its pods are not, each time that the Job makes them."""
+    for where, mapping in _mappings(document):
+        limits, requests = mapping.get("limits"), mapping.get("requests")
+        if isinstance(limits, dict) and isinstance(requests, dict):
+            for name in sorted(name for name in requests if name in limits and "/" not in name):
+                if number(requests[name]) > number(limits[name]):
+                    yield f"{where}: {name} asks for {requests[name]} above its limit {limits[name]}; lower it"
 
 
 def _privileged(document: Document) -> Iterator[str]:
@@ -108,6 +122,23 @@ def _ancestor(document: Document) -> Iterator[str]:
     for job in _replicated_jobs(document):
         if job["template"].get("metadata", {}).get("labels", {}).get(ANCESTOR_LABEL) != "trainer":
             yield f"replicatedJobs[{job['name']}]: numNodes is ignored without {ANCESTOR_LABEL}; set it"
+
+
+def _ranks(document: Document) -> Iterator[str]:
+    """Trainer tells torchrun of its peers only where the runtime says that it is torch's."""
+    if document["kind"] == "ClusterTrainingRuntime" and "torch" not in document["spec"].get("mlPolicy", {}):
+        yield "mlPolicy.torch is missing: torchrun would get no PET_ variables, each pod would train alone; set it"
+    if document["kind"] == "TrainJob" and (nodes := document["spec"]["trainer"].get("numNodes", 0)) < 1:
+        yield f"spec.trainer.numNodes is {nodes}: a run has at least one pod; set it"
+
+
+def _mounts(document: Document) -> Iterator[str]:
+    for pod in pod_specs(document):
+        volumes = {volume["name"] for volume in pod.get("volumes") or ()}
+        for container in (*(pod.get("initContainers") or ()), *pod["containers"]):
+            for mount in container.get("volumeMounts") or ():
+                if mount["name"] not in volumes:
+                    yield f"container {container['name']} mounts {mount['name']}, which is no volume; add it"
 
 
 def _restarts(document: Document) -> Iterator[str]:
@@ -194,11 +225,14 @@ def _config_map_size(document: Document) -> Iterator[str]:
 _RULES: tuple[_Rule, ...] = (
     _hugepages,
     _devices_in_limits_alone,
+    _requests_above_limits,
     _privileged,
     _host_path,
     _host_namespaces,
     _time_to_live,
     _ancestor,
+    _ranks,
+    _mounts,
     _restarts,
     _counts_in_runtime,
     _node_labels,

@@ -1,6 +1,7 @@
 """Manifests with one fault each: the fault is named, and nothing else is."""
 
 import copy
+from decimal import Decimal
 
 import pytest
 
@@ -8,6 +9,7 @@ from tests.plan_factory import bindings_of, planned
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES
 from workloads.rendering.lint import lint
 from workloads.rendering.manifests import documents
+from workloads.rendering.quantities import number
 
 LIMIT = 2**20
 
@@ -52,8 +54,8 @@ FAULTS = [
         "vpc.amazonaws.com/efa is None in requests and 1 in limits",
     ),
     (
-        lambda d: trainer_of(d)["resourcesPerNode"]["limits"].update({"nvidia.com/gpu": "8"}),
-        "nvidia.com/gpu is 4 in requests and 8 in limits",
+        lambda d: trainer_of(d)["resourcesPerNode"]["limits"].update({"nvidia.com/gpu": "3"}),
+        "nvidia.com/gpu is 4 in requests and 3 in limits",
     ),
     (lambda d: node_of(d)["securityContext"].update(privileged=True), "privileged: true shows a pod every EFA"),
     (
@@ -95,6 +97,42 @@ FAULTS = [
     (lambda d: trainer_of(d)["args"].append("--token=hf_" + "a" * 34), "holds what looks like a token"),
     (lambda d: d["Namespace"].update(kind="Secret"), "a Secret's value would stand in the rendered files"),
     (lambda d: d["ConfigMap"]["data"].update(large="x" * LIMIT), f"the API server takes {LIMIT}"),
+    (
+        lambda d: trainer_of(d)["resourcesPerNode"]["requests"].update(memory="297Gi"),
+        "memory asks for 297Gi above its limit 296Gi",
+    ),
+    (lambda d: d["ClusterTrainingRuntime"]["spec"]["mlPolicy"].pop("torch"), "mlPolicy.torch is missing"),
+    (lambda d: trainer_of(d).update(numNodes=0), "spec.trainer.numNodes is 0"),
+    (lambda d: node_of(d)["volumeMounts"][0].update(name="nope"), "container node mounts nope, which is no volume"),
+    (lambda d: pod_of(d).update(serviceAccountName="trainr"), "its pods name the ServiceAccount trainr"),
+    (lambda d: pod_of(d)["volumes"][0]["configMap"].update(name="nope"), "its pods name the ConfigMap nope"),
+    (
+        lambda d: pod_of(d)["volumes"].append({"name": "fsx", "persistentVolumeClaim": {"claimName": "fsx"}}),
+        "its pods name the PersistentVolumeClaim fsx",
+    ),
+    (
+        lambda d: pod_of(d)["nodeSelector"].update({"karpenter.sh/nodepool": "gpu-p4d"}),
+        "nodeSelector karpenter.sh/nodepool is gpu-p4d, the documents make gpu-g6e12xl",
+    ),
+    (
+        lambda d: pod_of(d)["nodeSelector"].update({"node.kubernetes.io/instance-type": "g6e.48xlarge"}),
+        "nodeSelector asks for g6e.48xlarge, pool gpu-g6e12xl makes g6e.12xlarge",
+    ),
+    (lambda d: pod_of(d).update(tolerations=[]), "its pods don't tolerate nvidia.com/gpu:NoSchedule of pool"),
+    (
+        lambda d: pod_of(d)["tolerations"][0].update(operator="Equal", value="absent"),
+        "its pods don't tolerate nvidia.com/gpu:NoSchedule of pool",
+    ),
+    (
+        lambda d: d["NodePool"]["spec"]["template"]["spec"]["nodeClassRef"].update(name="gpu-x"),
+        "nodeClassRef names EC2NodeClass gpu-x",
+    ),
+    (lambda d: d["TrainJob"]["spec"]["runtimeRef"].update(name="nobody"), "spec.runtimeRef names nobody"),
+    (lambda d: (trainer_of(d).pop("image"), node_of(d).pop("image")), "neither spec.trainer nor container node"),
+    (
+        lambda d: [part.update({"vpc.amazonaws.com/efa": "2"}) for part in trainer_of(d)["resourcesPerNode"].values()],
+        "2 vpc.amazonaws.com/efa a pod, g6e.12xlarge has 1",
+    ),
 ]
 
 
@@ -118,3 +156,22 @@ def test_no_rendered_document_has_a_fault(name):
 
 def test_a_volume_of_the_host_behind_a_claim_is_no_fault():
     assert faulty(lambda _: None, "cpu-2x1-tcp") == []
+
+
+def test_an_image_in_one_of_both_places_is_enough():
+    assert faulty(lambda d: trainer_of(d).pop("image")) == []
+    assert faulty(lambda d: node_of(d).pop("image")) == []
+
+
+def test_a_toleration_of_everything_tolerates_the_pool():
+    assert faulty(lambda d: pod_of(d).update(tolerations=[{"operator": "Exists"}])) == []
+
+
+@pytest.mark.parametrize(("quantity", "value"), [("500m", "0.5"), ("1Gi", "1073741824"), ("2", "2"), ("1.5k", "1500")])
+def test_quantities_are_numbers(quantity, value):
+    assert number(quantity) == Decimal(value)
+
+
+def test_what_is_no_quantity_is_told():
+    with pytest.raises(ValueError, match="'296GB' isn't a quantity; write a number with one of"):
+        number("296GB")

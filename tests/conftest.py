@@ -16,7 +16,7 @@ settings.load_profile("house")
 
 NEEDS = {
     "torch": re.compile(r"^pytestmark\s*=.*\bmark\.torch\b", re.MULTILINE),
-    "pulumi": re.compile(r"^(import|from) (pulumi|infra|tests\.pulumi_engine)\b", re.MULTILINE),
+    "pulumi": re.compile(r"^(import|from) (pulumi|infra|tests\.pulumi_engine|tests\.e2e)\b", re.MULTILINE),
     "moto": re.compile(r"^(import|from) (moto|tests\.workloads\.operations\.leftovers)\b", re.MULTILINE),
 }
 """Modules that only one of the two environments can import, by a line of theirs."""

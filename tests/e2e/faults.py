@@ -16,7 +16,10 @@ from tests.e2e.operations import Actor
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """The `nth` match (1: the first) gets `error`, or waits `delay_s`; `times` matches in a row do (None: all)."""
+    """The `nth` match (1: the first) gets `error`, or waits `delay_s`; `times` matches in a row do (None: all).
+
+    `who` "engine" matches what the engine asks of any provider: "create TYPE NAME", "delete TYPE NAME".
+    """
 
     who: Actor
     match: str

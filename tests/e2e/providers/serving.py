@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import grpc
 from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
+from tests.e2e.faults import fault_of
 from tests.e2e.providers.values import Kind, Properties, from_struct, to_struct
 from tests.e2e.site import Site
 
@@ -157,7 +159,7 @@ def serve(stand_in: StandIn, arguments: list[str]) -> None:
         ("grpc.max_send_message_length", _LARGEST_MESSAGE),
     ]
     server = grpc.server(futures.ThreadPoolExecutor(_CALLS_AT_ONCE), options=options)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(stand_in), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(stand_in, Site.of_environment().faults), server)
     end_with_engine()
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -182,8 +184,8 @@ def end_with_engine() -> None:
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """Turns messages into plain values and back. Its methods are named by Pulumi's protocol."""
 
-    def __init__(self, stand_in: StandIn) -> None:
-        self._stand_in = stand_in
+    def __init__(self, stand_in: StandIn, faults: Path | None = None) -> None:
+        self._stand_in, self._faults = stand_in, faults
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002
         return plugin_pb2.PluginInfo(version=self._stand_in.version)
@@ -247,6 +249,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         if request.preview:
             outputs = self._stand_in.previewed(resource, inputs, None)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
+        self._meet_fault("create", resource)
         identifier, outputs = self._stand_in.create(resource, inputs, timeout_s=request.timeout)
         return provider_pb2.CreateResponse(id=identifier, properties=to_struct(outputs))
 
@@ -273,12 +276,25 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             inputs=from_struct(request.old_inputs),
             outputs=from_struct(request.properties),
         )
+        self._meet_fault("delete", _resource(request))
         self._stand_in.delete(_resource(request), old, timeout_s=request.timeout)
         return empty_pb2.Empty()
 
     def _invoke(self, request: Any) -> Any:
         answer = self._stand_in.invoke(request.tok, from_struct(request.args))
         return provider_pb2.InvokeResponse(**{"return": to_struct(answer)})
+
+    def _meet_fault(self, verb: str, resource: Resource) -> None:
+        """What a test asked of any resource, whatever its provider does for it: "create TYPE NAME"."""
+        fault = (
+            None
+            if self._faults is None
+            else fault_of(self._faults, "engine", f"{verb} {resource.type} {resource.name}")
+        )
+        if fault is not None and fault.delay_s:
+            self._stand_in.stopping.wait(fault.delay_s)
+        if fault is not None and fault.error:
+            raise RefusedError(f"{verb} of {resource.name}: {fault.error}")
 
     def _answer(self, request: Any, context: Any, call: Callable[[], Any]) -> Any:
         try:

@@ -14,7 +14,7 @@ from tests.e2e.children import wait_until
 from tests.e2e.cluster.api import Api, ApiError, Document, Unreachable
 from tests.e2e.cluster.census import census
 from tests.e2e.cluster.cluster import Cluster
-from tests.e2e.cluster.trainer import NAMESPACE
+from tests.e2e.cluster.trainer import NAMESPACE, trainer_cluster
 from tests.plan_factory import bindings_of, planned
 from workloads.lab.descendants import descendants
 from workloads.rendering.manifests import documents
@@ -69,22 +69,28 @@ def is_ready(pod: Document) -> bool:
 
 
 @pytest.fixture(scope="module")
-def gpu_cluster(trainer_cluster):
+def cluster(tmp_path_factory):
+    with trainer_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def gpu_cluster(cluster):
     """With four nodes of a pool that Karpenter would make."""
-    trainer_cluster.add_fake_gpu_nodes("g6e.12xlarge", 4, zone="us-east-1b", labels=POOL, taints=[TAINT])
-    return trainer_cluster
+    cluster.add_fake_gpu_nodes("g6e.12xlarge", 4, zone="us-east-1b", labels=POOL, taints=[TAINT])
+    return cluster
 
 
 @pytest.mark.parametrize(("token", "status"), [("", 403), ("made-up", 401)])
-def test_strangers_are_refused(trainer_cluster, token, status):
+def test_strangers_are_refused(cluster, token, status):
     with pytest.raises(ApiError) as refused:
-        trainer_cluster.api.as_token(token).get("/api/v1/nodes")
+        cluster.api.as_token(token).get("/api/v1/nodes")
     assert refused.value.status == status
 
 
-def test_a_controller_may_do_what_its_chart_says_and_no_more(trainer_cluster):
-    pod = controller(trainer_cluster, JOBSET)["metadata"]["name"]
-    own = Api.of(next((trainer_cluster.site.folder / "cluster" / "pods").glob(f"{pod}-*")) / "kubeconfig")
+def test_a_controller_may_do_what_its_chart_says_and_no_more(cluster):
+    pod = controller(cluster, JOBSET)["metadata"]["name"]
+    own = Api.of(next((cluster.site.folder / "cluster" / "pods").glob(f"{pod}-*")) / "kubeconfig")
     assert own.items("/apis/jobset.x-k8s.io/v1alpha2/jobsets") is not None
     with pytest.raises(ApiError, match='User "system:serviceaccount:kubeflow-system:jobset-controller" cannot list'):
         own.items("/api/v1/namespaces/default/secrets")
@@ -123,7 +129,7 @@ def test_a_gang_that_lacks_a_node_waits_with_the_schedulers_reason(gpu_cluster):
     gpu_cluster.api.delete(f"{JOBS}/{job}")
 
 
-def test_an_unknown_field_is_refused_by_name(trainer_cluster):
+def test_an_unknown_field_is_refused_by_name(cluster):
     document = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",
@@ -131,10 +137,10 @@ def test_an_unknown_field_is_refused_by_name(trainer_cluster):
         "spec": {"mlPolicy": {"torch": {"numProcPerNode": 1}}, "template": {"spec": {"replicatedJobs": []}}},
     }
     with pytest.raises(ApiError, match=re.escape("spec.mlPolicy.torch.numProcPerNode")):
-        trainer_cluster.api.apply(document)
+        cluster.api.apply(document)
 
 
-def test_an_image_without_a_program_waits_with_a_sentence(trainer_cluster):
+def test_an_image_without_a_program_waits_with_a_sentence(cluster):
     pods = "/api/v1/namespaces/default/pods"
     pod = {
         "metadata": {"name": "stranger"},
@@ -143,31 +149,31 @@ def test_an_image_without_a_program_waits_with_a_sentence(trainer_cluster):
             "nodeSelector": {"topolab.dev/kubelet": "system"},
         },
     }
-    trainer_cluster.api.create(pods, pod)
+    cluster.api.create(pods, pod)
 
     def waiting() -> Document:
-        states = trainer_cluster.api.get(f"{pods}/stranger")["status"].get("containerStatuses") or [{}]
+        states = cluster.api.get(f"{pods}/stranger")["status"].get("containerStatuses") or [{}]
         found: Document = states[0].get("state", {}).get("waiting", {})
         return found
 
     wait_until(lambda: "message" in waiting(), 30, "the kubelet's part says why")
     assert waiting()["reason"] == "ErrImagePull"
     assert "example.com/stranger:1" in waiting()["message"]
-    assert "Pod/default/stranger" in census(trainer_cluster.site.kubeconfig)
-    trainer_cluster.api.delete(f"{pods}/stranger")
-    wait_until(lambda: not trainer_cluster.api.exists(f"{pods}/stranger"), 30, "it is deleted")
+    assert "Pod/default/stranger" in census(cluster.site.kubeconfig)
+    cluster.api.delete(f"{pods}/stranger")
+    wait_until(lambda: not cluster.api.exists(f"{pods}/stranger"), 30, "it is deleted")
 
 
-def test_a_killed_controller_is_started_again(trainer_cluster):
-    before = controller(trainer_cluster, JOBSET)["status"]["containerStatuses"][0]["restartCount"]
-    os.kill(process_of(trainer_cluster, "jobset"), signal.SIGKILL)
+def test_a_killed_controller_is_started_again(cluster):
+    before = controller(cluster, JOBSET)["status"]["containerStatuses"][0]["restartCount"]
+    os.kill(process_of(cluster, "jobset"), signal.SIGKILL)
 
     def restarted() -> bool:
-        pod = controller(trainer_cluster, JOBSET)
+        pod = controller(cluster, JOBSET)
         return pod["status"]["containerStatuses"][0]["restartCount"] == before + 1 and is_ready(pod)
 
     wait_until(restarted, 30, "it runs again, Ready")
-    last = controller(trainer_cluster, JOBSET)["status"]["containerStatuses"][0]["lastState"]["terminated"]
+    last = controller(cluster, JOBSET)["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert last["exitCode"] == 128 + signal.SIGKILL
 
 
@@ -181,17 +187,17 @@ def process_of(cluster: Cluster, program: str) -> int:
     raise AssertionError(f"no process of {program}")
 
 
-def test_without_its_webhook_nothing_is_admitted(trainer_cluster):
+def test_without_its_webhook_nothing_is_admitted(cluster):
     scale = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{TRAINER}/scale"
-    trainer_cluster.api.patch(scale, {"spec": {"replicas": 0}})
+    cluster.api.patch(scale, {"spec": {"replicas": 0}})
     try:
-        wait_until(lambda: not any_pod(trainer_cluster, TRAINER), 30, "Trainer is gone")
+        wait_until(lambda: not any_pod(cluster, TRAINER), 30, "Trainer is gone")
         with pytest.raises(ApiError, match=r"failed calling webhook .* no ready pod behind this Service"):
-            submit(trainer_cluster, 3)
+            submit(cluster, 3)
     finally:
-        trainer_cluster.api.patch(scale, {"spec": {"replicas": 1}})
-        wait_until(lambda: any_pod(trainer_cluster, TRAINER, ready=True), 60, "Trainer is back")
-    assert unknown_runtime(trainer_cluster).startswith('admission webhook "validator.trainjob.trainer.kubeflow.org"')
+        cluster.api.patch(scale, {"spec": {"replicas": 1}})
+        wait_until(lambda: any_pod(cluster, TRAINER, ready=True), 60, "Trainer is back")
+    assert unknown_runtime(cluster).startswith('admission webhook "validator.trainjob.trainer.kubeflow.org"')
 
 
 def any_pod(cluster: Cluster, name: str, *, ready: bool = False) -> bool:
@@ -209,9 +215,9 @@ def unknown_runtime(cluster: Cluster) -> str:
     return refused.value.message
 
 
-def test_webhooks_are_still_called_after_a_helm_upgrade(trainer_cluster):
-    site = trainer_cluster.site
-    before = controller(trainer_cluster, JOBSET)["metadata"]["name"]
+def test_webhooks_are_still_called_after_a_helm_upgrade(cluster):
+    site = cluster.site
+    before = controller(cluster, JOBSET)["metadata"]["name"]
     command = [
         site.tools / "helm", "upgrade", "kubeflow-trainer", site.charts / "kubeflow-trainer", "--reuse-values",
         "--set=jobset.controller.resources.requests.cpu=400m", f"--namespace={NAMESPACE}",
@@ -220,8 +226,8 @@ def test_webhooks_are_still_called_after_a_helm_upgrade(trainer_cluster):
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(site.folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert controller(trainer_cluster, JOBSET)["metadata"]["name"] != before
-    assert "must be created before the TrainJob is created" in unknown_runtime(trainer_cluster)
+    assert controller(cluster, JOBSET)["metadata"]["name"] != before
+    assert "must be created before the TrainJob is created" in unknown_runtime(cluster)
 
 
 def test_what_was_there_goes_on_after_the_api_server_was_away(gpu_cluster):
@@ -238,8 +244,8 @@ def test_what_was_there_goes_on_after_the_api_server_was_away(gpu_cluster):
     gpu_cluster.api.delete(f"{JOBS}/{job}")
 
 
-def test_the_census_names_what_is_installed(trainer_cluster):
-    found = census(trainer_cluster.site.kubeconfig)
+def test_the_census_names_what_is_installed(cluster):
+    found = census(cluster.site.kubeconfig)
     assert f"Namespace/{NAMESPACE}" in found
     assert any(re.fullmatch(rf"HelmRelease/{NAMESPACE}/kubeflow-trainer v\d+ deployed", one) for one in found)
     assert "CustomResourceDefinition/trainjobs.trainer.kubeflow.org" in found
@@ -247,8 +253,8 @@ def test_the_census_names_what_is_installed(trainer_cluster):
     assert not any(one.startswith(("Node/", "Namespace/kube-")) for one in found)
 
 
-def test_control_plane_and_controllers_are_small(trainer_cluster):
-    used = trainer_cluster.resident_mib()
+def test_control_plane_and_controllers_are_small(cluster):
+    used = cluster.resident_mib()
     assert {"etcd", "kube-apiserver", "kwok", "keeper", "jobset", "trainer-controller-manager"} <= used.keys()
     assert sum(used.values()) < 2048
 

@@ -11,21 +11,21 @@ from tests.e2e.providers.aws.kinds import Kind, changed_tags, tag_list, tag_map
 from tests.e2e.providers.values import Properties
 
 DEPENDED_ON = r"DependencyViolation|InUse"
-GONE = (".NotFound", "NotFoundException", ".Unknown")
-"""How EC2's codes end for what isn't there."""
 
 
 class Ec2Kind(Kind):
     """What all objects of EC2 share: how they are found, tagged and deleted."""
 
     TAGGED_AS: ClassVar[str]
+    ABSENT: ClassVar[str]
+    """EC2's code for one that isn't there: only this one, or a part that lacks would pass for the whole."""
 
     def _tags(self, inputs: Properties) -> dict[str, Any]:
         tags = tag_list(inputs.get("tags"))
         return {"TagSpecifications": [{"ResourceType": self.TAGGED_AS, "Tags": tags}]} if tags else {}
 
     def live(self, cloud: Cloud, identifier: str) -> Properties | None:
-        found = first(lambda: self.described(cloud, identifier))
+        found = first(lambda: self.described(cloud, identifier), self.ABSENT)
         if found is None:
             return None
         shown = self.shown(cloud, identifier, found)
@@ -44,7 +44,7 @@ class Ec2Kind(Kind):
 
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs
-        with gone_is_fine(*GONE):
+        with gone_is_fine(self.ABSENT):
             cloud.once_free(lambda: self.deleted(cloud, identifier), DEPENDED_ON, free_s)
 
     def deleted(self, cloud: Cloud, identifier: str) -> None:
@@ -56,7 +56,7 @@ class Ec2Kind(Kind):
         """Wait for a state; PendingError at once when the object has failed."""
 
         def reached() -> bool:
-            found = first(lambda: self.described(cloud, identifier)) or {}
+            found = first(lambda: self.described(cloud, identifier), self.ABSENT) or {}
             if found.get("State") == "failed":
                 why = found.get("FailureMessage") or found.get("FailureCode") or "no reason given"
                 raise PendingError(f"{identifier} failed: {why}; run `pulumi up --replace URN` to make another")
@@ -65,12 +65,12 @@ class Ec2Kind(Kind):
         cloud.until(reached, within_s, f"{identifier} to be {wanted}")
 
 
-def first(describe: Callable[[], list[dict[str, Any]]]) -> dict[str, Any] | None:
-    """The only object of an answer; None when AWS knows it no more."""
+def first(describe: Callable[[], list[dict[str, Any]]], absent: str) -> dict[str, Any] | None:
+    """The only object of an answer; None when AWS knows it no more, which it says by the code `absent`."""
     try:
         found = describe()
     except ClientError as error:
-        if code_of(error).endswith(GONE):
+        if code_of(error) == absent:
             return None
         raise
     return found[0] if found else None

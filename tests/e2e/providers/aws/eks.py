@@ -43,6 +43,7 @@ class Cluster(Kind):
         "roleArn",
     )
     NAME = "name"
+    UNTOLD = (("accessConfig", "bootstrapClusterCreatorAdminPermissions"),)
     COMPUTED = (
         "arn",
         "certificateAuthority",

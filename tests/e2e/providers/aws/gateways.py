@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.e2e.providers.aws.cloud import Cloud, gone_is_fine
-from tests.e2e.providers.aws.ec2 import DEPENDED_ON, GONE, Ec2Kind, change_tags, first
+from tests.e2e.providers.aws.ec2 import DEPENDED_ON, Ec2Kind, change_tags, first
 from tests.e2e.providers.aws.kinds import TEXTS, Inputs, Kind, tag_list, tag_map
 from tests.e2e.providers.values import Properties
+
+_NO_GROUP = "InvalidPlacementGroup.Unknown"
 
 
 class Eip(Ec2Kind):
     TYPE = "aws:ec2/eip:Eip"
     TAGGED_AS = "elastic-ip"
+    ABSENT = "InvalidAllocationID.NotFound"
     INPUTS: ClassVar[Inputs] = {"domain": str, "tags": TEXTS}
     REPLACE = ("domain",)
     DEFAULTS: ClassVar[Properties] = {"domain": "vpc"}
@@ -38,6 +41,7 @@ class Eip(Ec2Kind):
 class NatGateway(Ec2Kind):
     TYPE = "aws:ec2/natGateway:NatGateway"
     TAGGED_AS = "natgateway"
+    ABSENT = "NatGatewayNotFound"
     INPUTS: ClassVar[Inputs] = {"allocationId": str, "connectivityType": str, "subnetId": str, "tags": TEXTS}
     REQUIRED = ("subnetId",)
     REPLACE = ("allocationId", "connectivityType", "subnetId")
@@ -75,7 +79,7 @@ class NatGateway(Ec2Kind):
 
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs, free_s
-        with gone_is_fine(*GONE):
+        with gone_is_fine(self.ABSENT):
             cloud.ec2.delete_nat_gateway(NatGatewayId=identifier)
         cloud.until(lambda: _deleted_nat(cloud, identifier), cloud.waits.gone_s, f"NAT gateway {identifier} to go")
 
@@ -83,6 +87,7 @@ class NatGateway(Ec2Kind):
 class VpcEndpoint(Ec2Kind):
     TYPE = "aws:ec2/vpcEndpoint:VpcEndpoint"
     TAGGED_AS = "vpc-endpoint"
+    ABSENT = "InvalidVpcEndpointId.NotFound"
     INPUTS: ClassVar[Inputs] = {
         "routeTableIds": [str],
         "serviceName": str,
@@ -153,7 +158,9 @@ class PlacementGroup(Kind):
         return str(inputs["name"])
 
     def live(self, cloud: Cloud, identifier: str) -> Properties | None:
-        found = first(lambda: cloud.ec2.describe_placement_groups(GroupNames=[identifier])["PlacementGroups"])
+        found = first(
+            lambda: cloud.ec2.describe_placement_groups(GroupNames=[identifier])["PlacementGroups"], _NO_GROUP
+        )
         if found is None:
             return None
         return {
@@ -170,7 +177,7 @@ class PlacementGroup(Kind):
 
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs
-        with gone_is_fine(*GONE):
+        with gone_is_fine(_NO_GROUP):
             cloud.once_free(lambda: cloud.ec2.delete_placement_group(GroupName=identifier), DEPENDED_ON, free_s)
 
 
@@ -180,6 +187,7 @@ _RULES = [{"cidrBlocks": [str], "description": str, "fromPort": int, "protocol":
 class SecurityGroup(Ec2Kind):
     TYPE = "aws:ec2/securityGroup:SecurityGroup"
     TAGGED_AS = "security-group"
+    ABSENT = "InvalidGroup.NotFound"
     INPUTS: ClassVar[Inputs] = {
         "description": str,
         "egress": _RULES,
@@ -235,7 +243,7 @@ class SecurityGroup(Ec2Kind):
 
 
 def _deleted_nat(cloud: Cloud, identifier: str) -> bool:
-    found = first(lambda: cloud.ec2.describe_nat_gateways(NatGatewayIds=[identifier])["NatGateways"])
+    found = first(lambda: cloud.ec2.describe_nat_gateways(NatGatewayIds=[identifier])["NatGateways"], NatGateway.ABSENT)
     return found is None or found["State"] == "deleted"
 
 

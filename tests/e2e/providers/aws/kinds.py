@@ -40,6 +40,8 @@ class Kind(ABC):
     """The input that is made up where it is left out: logical name, hyphen, seven hex digits."""
     PREFIX: ClassVar[str | None] = None
     """The input that stands for NAME, completed when it is made."""
+    UNTOLD: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Object and member that AWS takes and never shows; they stay as asked."""
     COMPUTED: ClassVar[tuple[str, ...]] = ()
     """Outputs that only the made object has."""
 
@@ -105,6 +107,16 @@ def settled(asked: Any, live: Any, shape: Shape = None) -> Any:
     if isinstance(asked, list) and isinstance(live, list) and len(asked) == len(live):
         return [settled(before, now) for before, now in zip(asked, live, strict=True)]
     return live
+
+
+def as_asked(kind: Kind, asked: Properties, live: Properties) -> Properties:
+    """The inputs that would make the live object, in the words of those that made it."""
+    told = dict(live)
+    for name, member in kind.UNTOLD:
+        if isinstance(told.get(name), Mapping) and member in (asked.get(name) or {}):
+            told[name] = {**told[name], member: asked[name][member]}
+    found = {name: settled(value, told.get(name, value), kind.INPUTS.get(name)) for name, value in asked.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def tag_list(tags: Mapping[str, str] | None, key: str = "Key", value: str = "Value") -> list[dict[str, str]]:

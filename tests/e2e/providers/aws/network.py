@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.e2e.providers.aws.cloud import Cloud, gone_is_fine
-from tests.e2e.providers.aws.ec2 import DEPENDED_ON, GONE, Ec2Kind, first
+from tests.e2e.providers.aws.ec2 import DEPENDED_ON, Ec2Kind, first
 from tests.e2e.providers.aws.kinds import TEXTS, Inputs, Kind
 from tests.e2e.providers.values import Properties
 
@@ -13,6 +13,7 @@ from tests.e2e.providers.values import Properties
 class Vpc(Ec2Kind):
     TYPE = "aws:ec2/vpc:Vpc"
     TAGGED_AS = "vpc"
+    ABSENT = "InvalidVpcID.NotFound"
     INPUTS: ClassVar[Inputs] = {"cidrBlock": str, "enableDnsHostnames": bool, "enableDnsSupport": bool, "tags": TEXTS}
     REPLACE = ("cidrBlock",)
     DEFAULTS: ClassVar[Properties] = {"enableDnsSupport": True}
@@ -47,6 +48,7 @@ class Vpc(Ec2Kind):
 class Subnet(Ec2Kind):
     TYPE = "aws:ec2/subnet:Subnet"
     TAGGED_AS = "subnet"
+    ABSENT = "InvalidSubnetID.NotFound"
     INPUTS: ClassVar[Inputs] = {
         "availabilityZone": str,
         "cidrBlock": str,
@@ -97,6 +99,7 @@ class Subnet(Ec2Kind):
 class InternetGateway(Ec2Kind):
     TYPE = "aws:ec2/internetGateway:InternetGateway"
     TAGGED_AS = "internet-gateway"
+    ABSENT = "InvalidInternetGatewayID.NotFound"
     INPUTS: ClassVar[Inputs] = {"tags": TEXTS, "vpcId": str}
     COMPUTED = ("arn", "ownerId", "tagsAll")
 
@@ -127,7 +130,7 @@ class InternetGateway(Ec2Kind):
         live = self.live(cloud, identifier)
         attached = live and live["vpcId"]
         if attached:
-            with gone_is_fine(*GONE, "Gateway.NotAttached"):
+            with gone_is_fine(self.ABSENT, "Gateway.NotAttached"):
                 cloud.once_free(
                     lambda: cloud.ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attached),
                     DEPENDED_ON,
@@ -142,6 +145,7 @@ class InternetGateway(Ec2Kind):
 class RouteTable(Ec2Kind):
     TYPE = "aws:ec2/routeTable:RouteTable"
     TAGGED_AS = "route-table"
+    ABSENT = "InvalidRouteTableID.NotFound"
     INPUTS: ClassVar[Inputs] = {"tags": TEXTS, "vpcId": str}
     REQUIRED = ("vpcId",)
     REPLACE = ("vpcId",)
@@ -176,7 +180,7 @@ class Route(Kind):
 
     def live(self, cloud: Cloud, identifier: str) -> Properties | None:
         table, destination = _route_of(identifier)
-        found = first(lambda: cloud.ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"])
+        found = first(lambda: cloud.ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"], RouteTable.ABSENT)
         routes = [one for one in (found or {}).get("Routes", []) if one.get("DestinationCidrBlock") == destination]
         if not routes:
             return None
@@ -196,7 +200,7 @@ class Route(Kind):
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs, free_s
         table, destination = _route_of(identifier)
-        with gone_is_fine(*GONE):
+        with gone_is_fine(RouteTable.ABSENT, "InvalidRoute.NotFound"):
             cloud.ec2.delete_route(RouteTableId=table, DestinationCidrBlock=destination)
 
 
@@ -220,7 +224,7 @@ class RouteTableAssociation(Kind):
 
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs, free_s
-        with gone_is_fine(*GONE):
+        with gone_is_fine("InvalidAssociationID.NotFound"):
             cloud.ec2.disassociate_route_table(AssociationId=identifier)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.e2e.providers.aws.cloud import Cloud, PendingError, refusing, sentence
-from tests.e2e.providers.aws.kinds import Kind, checked, same, settled
+from tests.e2e.providers.aws.kinds import Kind, as_asked, checked, same, settled
 from tests.e2e.providers.aws.questions import QUESTIONS
 from tests.e2e.providers.aws.table import KINDS
 from tests.e2e.providers.serving import Change, Checked, Found, InitFailedError, RefusedError, Resource, StandIn
@@ -107,8 +107,7 @@ class Aws(StandIn):
         if live is None:
             return None
         asked = inputs or {name: live[name] for name in kind.INPUTS if name in live}
-        found = {name: settled(value, live.get(name, value), kind.INPUTS.get(name)) for name, value in asked.items()}
-        shown = {name: value for name, value in found.items() if value is not None}
+        shown = as_asked(kind, asked, live)
         return Found(identifier=identifier, inputs=shown, outputs={**outputs, **shown, **_shown(shown, live)})
 
     def update(self, resource: Resource, old: Found, inputs: Properties, *, timeout_s: float) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trainer.config import read_config
+from trainer.distributed import tell_launcher
 
 UNUSED = ("datasets", "scipy", "sklearn")
 """Packages that transformers imports where it finds them and that training doesn't use: about 3 s of 10 on
@@ -27,6 +28,7 @@ def main() -> int:
         code: int = import_module("trainer.run").run(config, time.perf_counter() - began)
     except ValueError as error:
         print(error, file=sys.stderr)
+        tell_launcher(str(error))
         return 2
     return code
 

@@ -3,11 +3,13 @@
 torchrun sets RANK and its kin; the plan's pods set NODE_NAME and the TOPOLAB_ names.
 """
 
+import json
 import os
 import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +75,18 @@ def check_places(config: TrainConfig, place: Place) -> None:
                 f"start {config.pods} x `torchrun --nnodes {config.pods} "
                 f"--nproc-per-node {config.ranks_per_pod}`"
             )
+
+
+def tell_launcher(reason: str, variables: Mapping[str, str] = os.environ) -> None:
+    """Leave the reason of this rank's failure where torchrun looks for it (torch.distributed.elastic's error file).
+
+    Its account of a failure then ends with the reason, and so does the log, whose end is all that a pod's status
+    keeps. Ended by torchrun or without one, there is nobody to tell.
+    """
+    file = variables.get("TORCHELASTIC_ERROR_FILE")
+    if file:
+        told = {"message": reason, "extraInfo": {"py_callstack": reason, "timestamp": str(int(time.time()))}}
+        Path(file).write_text(json.dumps({"message": told}))
 
 
 def prepare_cpu_optimizer(

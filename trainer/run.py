@@ -18,8 +18,9 @@ from trainer.config import TrainConfig
 from trainer.counters import connections
 from trainer.cpu_backend import start_gloo
 from trainer.data import Data, load_data
-from trainer.distributed import Place, check_places, prepare_cpu_optimizer, read_place
+from trainer.distributed import Place, check_places, prepare_cpu_optimizer, read_place, tell_launcher
 from trainer.ending import Ending
+from trainer.errors import first_line
 from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
 from trainer.feed import MicroBatches
 from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
@@ -72,9 +73,10 @@ def run(config: TrainConfig, import_s: float) -> int:
     try:
         _train(ready, loop)
         code = ending.conclude(end)
-    except Exception:
+    except Exception as error:
         # Printed before the rank's log is collected, so that the record says what happened.
         traceback.print_exc()
+        tell_launcher(f"{type(error).__name__}: {first_line(error)}")
         return ending.salvage(end)
     dist.barrier()
     if config.backend == "nccl":
@@ -171,5 +173,7 @@ def _links_fit(ready: _Ready) -> bool:
     verdict = judge_links(config, ranks, transports_seen(config, ranks, logs))
     wrong: Sequence[str] = verdict.reasons if verdict.outcome == "INVALID" else ()
     if wrong and place.rank == 0:
-        print(f"stopped, because the link is wrong: {'; '.join(wrong)}", file=sys.stderr)
+        sentence = f"stopped, because the link is wrong: {'; '.join(wrong)}"
+        print(sentence, file=sys.stderr)
+        tell_launcher(sentence)
     return not wrong

@@ -1,12 +1,13 @@
 """The place of a process, read from what torchrun and the plan's pod set."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.trainer.launching import tiny_config
-from trainer.distributed import check_places, prepare_cpu_optimizer, read_place
+from trainer.distributed import check_places, prepare_cpu_optimizer, read_place, tell_launcher
 
 TORCHRUN = {
     "RANK": "3",
@@ -97,3 +98,17 @@ def test_a_missing_build_tool_is_named_before_deepspeed_needs_it(tmp_path: Path,
     variables = {"PATH": str(_program(tmp_path, there))}
     with pytest.raises(ValueError, match=rf"builds it with {re.escape(missing)}: "):
         prepare_cpu_optimizer(read_place(TORCHRUN), variables, [])
+
+
+def test_the_launcher_hears_why_a_rank_fails_in_its_own_format(tmp_path: Path) -> None:
+    file = tmp_path / "error.json"
+    tell_launcher("steps: must be positive", {"TORCHELASTIC_ERROR_FILE": str(file)})
+    told = json.loads(file.read_text())["message"]
+    assert told["message"] == told["extraInfo"]["py_callstack"] == "steps: must be positive"
+    assert int(told["extraInfo"]["timestamp"]) > 0
+
+
+@pytest.mark.parametrize("variables", [{}, {"TORCHELASTIC_ERROR_FILE": ""}])
+def test_without_a_launcher_nobody_is_told(variables: dict[str, str], tmp_path: Path) -> None:
+    tell_launcher("nobody listens", variables)
+    assert list(tmp_path.iterdir()) == []

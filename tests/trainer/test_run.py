@@ -175,3 +175,6 @@ def test_another_number_of_ranks_than_planned_is_refused(tmp_path: Path, cache: 
     assert ended.exit_code == 1  # torchrun's own; the rank's is 2
     assert "torchrun started 1 ranks (WORLD_SIZE), the config's topology cpu-1x2-local has 2" in ended.output
     assert "exitcode  : 2" in ended.output
+    # Its reason ends torchrun's account, so that the last words of a pod's log hold it.
+    account = ended.output[ended.output.rindex("traceback :") :]
+    assert account.startswith("traceback : torchrun started 1 ranks (WORLD_SIZE)")

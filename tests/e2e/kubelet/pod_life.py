@@ -81,13 +81,20 @@ class PodLife(threading.Thread):
                 without_defaults(self._pod), lambda link, hosts: self._surroundings(state, references, link, hosts)
             )
         except (ValueError, OSError) as error:
-            self._tell_end(began, _never_started(self._pod, str(error)))
+            self._refuse(began, str(error))
             return
         times = Times(seen=self._seen, began=began, ended=began)
         self._tell(phases.running(self._pod, times, standing.address))
         result = self._watch(standing)
         self._ground.leave(standing)
         self._tell_end(began, result)
+
+    def _refuse(self, began: datetime, sentence: str) -> None:
+        """It can't run here. One that is to be started over waits: its owner would replace it for ever."""
+        if self._pod["spec"].get("restartPolicy") != "Never":
+            self._tell(phases.waiting(self._pod, self._seen, "CreateContainerError", sentence))
+            self._asked.wait()
+        self._tell_end(began, _never_started(self._pod, sentence))
 
     def _references(self) -> References | None:
         """What the pod names, waited for; None when it was asked to end meanwhile."""

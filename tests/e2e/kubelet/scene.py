@@ -77,8 +77,8 @@ class Scene:
 
 
 @contextmanager
-def standing(folder: Path, *, trainer: bool = True) -> Iterator[Scene]:
-    """A control plane; with `trainer` a system node too, and Trainer and JobSet on it by their chart."""
+def standing(folder: Path, *, system_nodes: int = 0, trainer: bool = False) -> Iterator[Scene]:
+    """A control plane, nodes for controllers, and with `trainer` Trainer and JobSet on them by their chart."""
     site = Site(
         folder=folder,
         tools=tool_folder(),
@@ -86,7 +86,7 @@ def standing(folder: Path, *, trainer: bool = True) -> Iterator[Scene]:
         aws_endpoint="",
         charts=assemble_charts(folder / "charts", module_path),
     )
-    with Children(site.logs) as children, start_cluster(site, children, system_nodes=int(trainer)) as cluster:
+    with Children(site.logs) as children, start_cluster(site, children, system_nodes=system_nodes) as cluster:
         if trainer:
             install_trainer(site)
         yield Scene(site, children, cluster, cluster.api)

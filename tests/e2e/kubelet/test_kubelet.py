@@ -28,7 +28,7 @@ WAITS = "import signal, time\nprint('waits', flush=True)\nsignal.pause()"
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    with standing(tmp_path_factory.mktemp("site"), trainer=False) as scene:
+    with standing(tmp_path_factory.mktemp("site")) as scene:
         scene.api.create("/api/v1/namespaces", {"metadata": {"name": SPACE}})
         account = f"/api/v1/namespaces/{SPACE}/serviceaccounts/default"
         wait_until(lambda: find(scene.api, account) is not None, WITHIN_S, "the namespace's own service account")
@@ -159,6 +159,18 @@ def test_what_the_sandbox_cannot_honour_fails_with_its_sentence(scene):
     told = terminated(ended(scene, "privileged"))
     assert (told["exitCode"], told["reason"]) == (128, "StartError")
     assert told["message"].endswith("securityContext.privileged: the sandbox gives no privileges; remove it")
+
+
+@pytest.mark.usefixtures("kubelet")
+def test_a_pod_that_would_be_started_over_and_over_waits_with_its_sentence(scene):
+    start(scene, pod("service", "pass", restartPolicy="Always"))
+
+    def told() -> str:
+        (status,) = seen(scene, "service")["status"].get("containerStatuses") or [{"state": {}}]
+        return str(status["state"].get("waiting", {}).get("message", ""))
+
+    wait_until(lambda: "the sandbox runs a pod once, which is `Never`" in told(), WITHIN_S, "it says why it waits")
+    assert phase(seen(scene, "service")) == "Pending"
 
 
 def test_a_pod_finds_a_peer_that_comes_later_and_loses_it_when_it_goes(scene, kubelet):

@@ -10,12 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.e2e.cluster.api import Document
+from tests.e2e.karpenter.process import karpenter_environment
 
 Ports = Mapping[int, int]
 """Container port to the port of this host that stands for it."""
 
 
 def _nothing(_: Ports) -> Document:
+    return {}
+
+
+def _no_variables(_: Mapping[str, str], __: Ports) -> dict[str, str]:
     return {}
 
 
@@ -26,8 +31,8 @@ class Controller:
     binary: str
     configuration: Callable[[Ports], Document] = _nothing
     """Laid over the mounted file of kind Configuration."""
-    environment: Callable[[Ports], dict[str, str]] = field(default=_nothing)
-    """Set after the pod's own variables."""
+    environment: Callable[[Mapping[str, str], Ports], dict[str, str]] = field(default=_no_variables)
+    """Laid over the pod's own variables, which it is given."""
 
 
 def controller_of(image: str) -> Controller | None:
@@ -59,13 +64,9 @@ def _jobset(ports: Ports) -> Document:
     }
 
 
-def _karpenter(ports: Ports) -> dict[str, str]:
-    return {"METRICS_PORT": str(ports[8080]), "HEALTH_PROBE_PORT": str(ports[8081])}
-
-
 _BY_IMAGE: Mapping[str, Controller] = {
     "trainer-controller-manager": Controller(binary="trainer-controller-manager", configuration=_trainer),
     "jobset": Controller(binary="jobset", configuration=_jobset),
-    "karpenter/controller": Controller(binary="karpenter", environment=_karpenter),
+    "karpenter/controller": Controller(binary="karpenter", environment=karpenter_environment),
 }
 """By the image's name; with its folder where the name alone says too little."""

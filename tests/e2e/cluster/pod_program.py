@@ -65,7 +65,7 @@ def prepare(pod: Document, controller: Controller, place: Place, api: Api) -> Pr
     return Program(
         command=(str(place.tools / controller.binary), *(_moved(word, mounts) for word in words)),
         environment={key: _moved(value, mounts) for key, value in variables.items()}
-        | controller.environment(place.ports),
+        | controller.environment(variables, place.ports),
         folder=place.folder,
     )
 

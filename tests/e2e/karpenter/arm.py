@@ -1,0 +1,71 @@
+"""One topology's rendered documents with a pool of their own, so that all topologies can be launched at once."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.cluster.api import Api
+from tests.e2e.karpenter.account import KarpenterAccount
+from tests.plan_factory import planned
+from workloads.planning.plan import NAMESPACE, Plan
+from workloads.rendering.manifests import documents
+from workloads.rendering.pods import pods
+
+ZONE = "us-east-1b"
+_POOL = "karpenter.sh/nodepool"
+_KINDS = ("Namespace", "ServiceAccount", "EC2NodeClass", "NodePool")
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """What a test may change before it is applied."""
+
+    plan: Plan
+    pool: str
+    by_kind: dict[str, Document]
+    pods: list[Document]
+
+    @property
+    def selector(self) -> str:
+        """Of its pods."""
+        return f"jobset.sigs.k8s.io/jobset-name={self.plan.job_name}"
+
+    def apply(self, api: Api) -> None:
+        """Platform and TrainJob as they were rendered, and the pods that the controllers would make of them."""
+        for kind in _KINDS:
+            api.apply(self.by_kind[kind])
+        api.apply(self.by_kind["TrainJob"])
+        for pod in self.pods:
+            api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+
+    def live_pods(self, api: Api) -> list[Document]:
+        """Its pods as they are now."""
+        return api.items(f"/api/v1/namespaces/{NAMESPACE}/pods", labelSelector=self.selector)
+
+    def phases(self, api: Api) -> set[str]:
+        """Of its pods."""
+        return {pod["status"]["phase"] for pod in self.live_pods(api)}
+
+    def nodes(self, api: Api) -> list[Document]:
+        """Those of its pool."""
+        return api.items("/api/v1/nodes", labelSelector=f"{_POOL}={self.pool}")
+
+    def claims(self, api: Api) -> list[Document]:
+        """Those of its pool."""
+        return api.items("/apis/karpenter.sh/v1/nodeclaims", labelSelector=f"{_POOL}={self.pool}")
+
+
+def arm_of(topology: str, account: KarpenterAccount, *, attempt: int, suffix: str) -> Arm:
+    """The arm as it is rendered, but for the name of its pool: pools belong to instance types, which arms share."""
+    plan = planned(topology, attempt=attempt)
+    by_kind = {one["kind"]: copy.deepcopy(one) for one in documents(plan, account.bindings(ZONE))}
+    made = pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"])
+    pool = f"{by_kind['NodePool']['metadata']['name']}-{suffix}"
+    for kind in ("NodePool", "EC2NodeClass"):
+        by_kind[kind]["metadata"]["name"] = pool
+    by_kind["NodePool"]["spec"]["template"]["spec"]["nodeClassRef"]["name"] = pool
+    for pod in made:
+        assert pod["spec"]["nodeSelector"][_POOL] != pool
+        pod["spec"]["nodeSelector"][_POOL] = pool
+    return Arm(plan=plan, pool=pool, by_kind=by_kind, pods=made)

@@ -5,6 +5,7 @@ with what it wrote; the server resolves the Service to its cluster address, and 
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 
 Address = tuple[str, int]
 _BLOCK = 2**16
+_CONNECT = re.compile(rb"CONNECT ([\w.-]+):(\d+) ")
 
 
 class ServiceProxy:
@@ -45,17 +47,18 @@ class ServiceProxy:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = (await reader.readuntil(b"\r\n\r\n")).decode()
-            target = request.split()[1]
-            await self._connect(target, reader, writer)
+            request = _CONNECT.match(await reader.readuntil(b"\r\n\r\n"))
+            if request:
+                await self._connect((request[1].decode(), int(request[2])), reader, writer)
+            else:
+                writer.write(b"HTTP/1.1 400 only CONNECT host:port is served here\r\n\r\n")
         except (OSError, asyncio.IncompleteReadError):
             pass  # the caller hung up
         finally:
             writer.close()
 
-    async def _connect(self, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, _, port = target.rpartition(":")
-        local = self._routes.get((host, int(port)))
+    async def _connect(self, target: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        local = self._routes.get(target)
         if local is None:
             writer.write(b"HTTP/1.1 503 no ready pod behind this Service\r\n\r\n")
             return await writer.drain()

@@ -51,15 +51,19 @@ class PendingError(Exception):
 class Cloud:
     """One account and region. Thread-safe."""
 
-    def __init__(self, site: Site, *, region: str, profile: str | None = None) -> None:
-        self.region, self.waits, self.stopping = region, Waits.of(site), threading.Event()
+    def __init__(self, site: Site, *, region: str | None, profile: str | None) -> None:
+        """`region`: else that of the shell or the profile. RefusedError where there is none, or no such profile."""
+        self.waits, self.stopping = Waits.of(site), threading.Event()
         self._endpoint, self._clients, self._lock = site.aws_endpoint, dict[str, Any](), threading.Lock()
+        self._session = botocore.session.Session(profile=profile)
         try:
-            self._session = botocore.session.Session(profile=profile)
-            self._session.full_config  # noqa: B018 - reads the files, and refuses a profile that isn't there
             self._session.get_scoped_config()
+            found = region or self._session.get_config_variable("region")
         except ProfileNotFound:
             raise RefusedError(f"aws:profile = {profile!r}: failed to get shared config profile") from None
+        if not found:
+            raise RefusedError("aws:region isn't set: missing region configuration")
+        self.region = str(found)
 
     def __getattr__(self, service: str) -> Any:
         """A botocore client by the service's name."""

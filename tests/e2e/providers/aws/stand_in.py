@@ -61,10 +61,7 @@ class Aws(StandIn):
         return Change(paths=paths, replaces=frozenset(paths) & {"region"})
 
     def configure(self, config: Properties) -> None:
-        region, profile = config.get("region"), config.get("profile")
-        if not region:
-            raise RefusedError("aws:region isn't set: missing region configuration")
-        self._cloud = Cloud(self._site, region=region, profile=profile)
+        self._cloud = Cloud(self._site, region=config.get("region"), profile=config.get("profile"))
         self._cloud.stopping = self.stopping
         self._default_tags = json.loads(config.get("defaultTags") or "{}").get("tags") or {}
         allowed = json.loads(config.get("allowedAccountIds") or "[]")

@@ -238,11 +238,13 @@ def test_a_provider_argument_that_it_does_not_know_is_refused_by_name(aws):
 
 
 def test_a_region_and_a_profile_that_is_there_are_needed(aws, monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    (tmp_path / "config").write_text("[profile lab]\nregion = eu-west-1\n")
     with pytest.raises(RefusedError, match="aws:region isn't set"):
         aws.configure({})
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    (tmp_path / "config").write_text("[profile lab]\nregion = us-east-1\n")
-    aws.configure({"region": "us-east-1", "profile": "lab"})
+    aws.configure({"profile": "lab"})
+    assert aws.cloud.region == "eu-west-1"
     with pytest.raises(RefusedError, match="aws:profile = 'elsewhere': failed to get shared config profile"):
         aws.configure({"region": "us-east-1", "profile": "elsewhere"})
 

@@ -99,6 +99,7 @@ def test_a_written_pod_has_nothing_to_lose_and_stays_as_it_is():
         ("enableServiceLinks", False),
         ("terminationGracePeriodSeconds", 120),
         ("priority", 10),
+        ("hostNetwork", True),
         ("hostPID", True),
         ("runtimeClassName", "gvisor"),
     ],

@@ -42,7 +42,7 @@ def documents_of(plan: Plan) -> dict[str, Document]:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    with standing(tmp_path_factory.mktemp("site")) as scene:
+    with standing(tmp_path_factory.mktemp("site"), system_nodes=1, trainer=True) as scene:
         scene.apply([namespace(), service_account()])
         yield scene
 

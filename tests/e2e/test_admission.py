@@ -10,7 +10,7 @@ import yaml
 from tests.e2e.children import wait_until
 from tests.e2e.cluster.api import ApiError, Document
 from tests.e2e.cluster.cluster import Cluster
-from tests.e2e.cluster.trainer import trainer_cluster
+from tests.e2e.cluster.shared import shared_cluster
 from tests.e2e.tools import module_path
 from tests.plan_factory import bindings_of, planned
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES
@@ -42,19 +42,19 @@ def made(topology: str = TOPOLOGY) -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(pytestconfig, tmp_path_factory):
     """With Karpenter's definitions too, and everything of the topology but its TrainJob."""
+    cluster = shared_cluster(pytestconfig, tmp_path_factory)
     folder = module_path("github.com/aws/karpenter-provider-aws") / "pkg/apis/crds"
     definitions = [yaml.safe_load(path.read_text()) for path in folder.glob("karpenter*.yaml")]
-    with trainer_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        for definition in definitions:
-            cluster.api.apply(definition)
-        names = [definition["metadata"]["name"] for definition in definitions]
-        wait_until(lambda: all(is_served(cluster, name) for name in names), 30, "Karpenter's kinds are served")
-        for document in made():
-            if document["kind"] != "TrainJob":
-                cluster.api.apply(document)
-        yield cluster
+    for definition in definitions:
+        cluster.api.apply(definition)
+    names = [definition["metadata"]["name"] for definition in definitions]
+    wait_until(lambda: all(is_served(cluster, name) for name in names), 30, "Karpenter's kinds are served")
+    for document in made():
+        if document["kind"] != "TrainJob":
+            cluster.api.apply(document)
+    return cluster
 
 
 def is_served(cluster: Cluster, definition: str) -> bool:

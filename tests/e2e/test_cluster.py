@@ -14,7 +14,8 @@ from tests.e2e.children import wait_until
 from tests.e2e.cluster.api import Api, ApiError, Document, Unreachable
 from tests.e2e.cluster.census import census
 from tests.e2e.cluster.cluster import Cluster
-from tests.e2e.cluster.trainer import NAMESPACE, trainer_cluster
+from tests.e2e.cluster.shared import shared_cluster
+from tests.e2e.cluster.trainer import NAMESPACE
 from tests.plan_factory import bindings_of, planned
 from workloads.lab.descendants import descendants
 from workloads.rendering.manifests import documents
@@ -69,9 +70,8 @@ def is_ready(pod: Document) -> bool:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with trainer_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
+def cluster(pytestconfig, tmp_path_factory):
+    return shared_cluster(pytestconfig, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -259,9 +259,11 @@ def test_control_plane_and_controllers_are_small(cluster):
     assert sum(used.values()) < 2048
 
 
-def test_a_killed_starter_leaves_no_child():
+def test_a_killed_starter_leaves_no_child(tmp_path):
     command = [sys.executable, "-m", "tests.e2e.cluster", "--trainer", "--system-nodes=2"]
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as starter:
+    # It can't remove its folder, once it is killed.
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         printed = next(line for line in starter.stdout if line.rstrip().endswith("/kubeconfig"))
         assert census(Path(printed.strip())) != []

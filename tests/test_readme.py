@@ -17,7 +17,12 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^ *```sh\n(.*?)^ *```", README, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [line.split("  #")[0].strip() for block in BLOCKS for line in block.splitlines()]
 TOPO = [command for command in COMMANDS if command.startswith("./topo ")]
-WITH_A_STACK = {"./topo collect dev", "./topo report records --out dev.html", "./topo verify-destroyed dev"}
+WITH_A_STACK = {
+    "./topo why-pending dev",
+    "./topo collect dev",
+    "./topo report records --out dev.html",
+    "./topo verify-destroyed dev",
+}
 """They ask a stack that somebody made, or its account."""
 
 
@@ -42,7 +47,9 @@ def test_every_command_that_needs_no_account_runs_as_it_stands(command, clone, c
 
 def test_the_readme_shows_every_verb_but_the_one_that_make_calls():
     shown = {command.split()[1] for command in TOPO}
-    assert shown == {"catalogue", "predict", "render", "nccl", "verify", "report", "collect", "verify-destroyed"}
+    assert shown == {
+        "catalogue", "predict", "render", "nccl", "verify", "report", "why-pending", "collect", "verify-destroyed",
+    }  # fmt: skip
 
 
 def test_every_make_target_that_is_named_is_there():

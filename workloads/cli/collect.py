@@ -2,7 +2,6 @@
 
 import posixpath
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from pathlib import Path
 import click
 import fsspec
 from fsspec import AbstractFileSystem
+
+from workloads.cli.stack_outputs import stack_outputs
 
 RECORDS_OUTPUT = "records"
 """The stack output that names where its runs publish."""
@@ -42,19 +43,12 @@ def command(source: str, out: Path) -> None:
 def records_uri(stack: str) -> str:
     """Where the runs of a stack publish, asked of the Pulumi command line."""
     try:
-        answer = subprocess.run(
-            ["pulumi", "stack", "output", RECORDS_OUTPUT, "--stack", stack],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    except FileNotFoundError as error:
-        raise ValueError(
-            f"{stack}: the pulumi command line isn't installed, so the stack can't be asked; install it or "
-            "give the records' URI"
-        ) from error
-    if answer.returncode:
-        reason = " ".join(answer.stderr.split()) or f"pulumi ended with {answer.returncode}"
-        raise ValueError(f"{stack}: the stack doesn't say where its records are ({reason}); give their URI")
-    return answer.stdout.strip()
+        found = stack_outputs(stack).get(RECORDS_OUTPUT)
+    except ValueError as error:
+        raise ValueError(f"{error}; mend that or give the records' URI") from error
+    if not isinstance(found, str):
+        raise ValueError(f"{stack}: the stack doesn't say where its records are; run `pulumi up`, or give their URI")
+    return found
 
 
 def collect(uri: str, out: Path) -> tuple[int, int]:

@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "render": "Print the Kubernetes objects of a topology or stack file.",
     "lab": "Run an experiment's arms on this machine and report.",
     "nccl": "Say what NCCL used, from any log.",
+    "why-pending": "Say why a stack's pods don't run, and what to do.",
     "collect": "Fetch run records from a stack's bucket or a URI.",
     "report": "Write the page that compares runs.",
     "verify": "Recompute every figure of run records from their raw lines.",

@@ -1,5 +1,6 @@
 """`topo collect`."""
 
+import json
 import os
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def fake_pulumi(folder: Path, script: str) -> None:
 
 
 def test_a_stack_is_asked_where_its_records_are(topo, bucket, tmp_path, monkeypatch):
-    fake_pulumi(tmp_path / "bin", f'[ "$*" = "stack output records --stack dev" ] && echo file://{bucket}')
+    outputs = json.dumps({"records": f"file://{bucket}"})
+    fake_pulumi(tmp_path / "bin", f"""[ "$*" = "stack output --json --stack dev" ] && echo '{outputs}'""")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     called = topo("collect", "dev", "--out", str(tmp_path / "here"))
     assert called.code == 0
@@ -102,6 +104,13 @@ def test_a_stack_that_does_not_answer_is_named_with_pulumis_reason(tmp_path, mon
     fake_pulumi(tmp_path / "bin", "echo \"error: no stack named 'dev' found\" >&2; exit 255")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(ValueError, match=r"dev: .*no stack named 'dev' found"):
+        records_uri("dev")
+
+
+def test_a_stack_without_records_is_told_to_be_brought_up(tmp_path, monkeypatch):
+    fake_pulumi(tmp_path / "bin", "echo '{}'")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(ValueError, match="dev: the stack doesn't say where its records are; run `pulumi up`"):
         records_uri("dev")
 
 

@@ -23,8 +23,8 @@ Handler = Callable[[Account, Call], Answer | None]
 Effect = Callable[[Account, Call, Answer], None]
 
 SERVICES = frozenset(
-    {"ec2", "eks", "events", "fsx", "iam", "pricing", "resourcegroupstaggingapi", "s3", "service-quotas", "sqs", "ssm",
-     "sts"}
+    {"ec2", "eks", "events", "fsx", "iam", "logs", "pricing", "resourcegroupstaggingapi", "s3", "service-quotas",
+     "sqs", "ssm", "sts"}
 )  # fmt: skip
 """Services of the account; the name of any other one is told to who asks."""
 
@@ -110,6 +110,7 @@ HANDLERS: Mapping[str, Handler] = {
     "fsx:TagResource": lustre.tag_resource,
     "fsx:UntagResource": lustre.untag_resource,
     "fsx:UpdateFileSystem": lustre.update_file_system,
+    "iam:ListInstanceProfiles": identity_rules.list_instance_profiles,
     "pricing:GetProducts": references.get_products,
     "resourcegroupstaggingapi:GetResources": inventory.get_resources,
     "service-quotas:GetServiceQuota": references.get_service_quota,

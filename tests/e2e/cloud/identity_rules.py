@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from tests.e2e.cloud.account import Account
-from tests.e2e.cloud.wire import Call, Refusal
+from tests.e2e.cloud.account import Account, Facts
+from tests.e2e.cloud.wire import Answer, Call, Refusal
 
 _NAME = re.compile(r"[\w+=,.@-]+")
 _LIMITS = {"RoleName": 64, "InstanceProfileName": 128, "PolicyName": 128}
@@ -104,3 +104,25 @@ def trusts(role: Any, service: str) -> bool:
         one["Principal"].get("Service", []) for one in (statements if isinstance(statements, list) else [statements])
     ]
     return any(service == one or service in one for one in named)
+
+
+def list_instance_profiles(account: Account, call: Call) -> Answer:
+    """Those under the path that is asked for: moto gives all, and Karpenter deletes any that isn't in its use."""
+    prefix = call.params.get("PathPrefix", "/")
+    found = [one for one in account.iam.instance_profiles.values() if one.path.startswith(prefix)]
+    return {"InstanceProfiles": [_profile(one) for one in found], "IsTruncated": False}
+
+
+def _profile(profile: Any) -> Facts:
+    roles = [
+        {"Path": role.path, "RoleName": role.name, "RoleId": role.id, "Arn": role.arn, "CreateDate": role.create_date}
+        for role in profile.roles
+    ]
+    return {
+        "Path": profile.path,
+        "InstanceProfileName": profile.name,
+        "InstanceProfileId": profile.id,
+        "Arn": profile.arn,
+        "CreateDate": profile.create_date,
+        "Roles": roles,
+    }

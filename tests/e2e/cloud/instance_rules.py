@@ -90,6 +90,13 @@ def terminate_instances(account: Account, call: Call) -> Answer:
     found = account.ec2.get_multi_instances_by_id(call.params["InstanceIds"])
     changed = []
     for instance in found:
+        if instance.disable_api_termination is True:
+            raise Refusal(
+                "OperationNotPermitted",
+                f"The instance '{instance.id}' may not be terminated. Modify its 'disableApiTermination' instance "
+                "attribute and try again.",
+            )
+    for instance in found:
         before = {"Code": instance._state.code, "Name": instance._state.name}
         if instance.state != "terminated":
             instance._state.name, instance._state.code = "shutting-down", 32

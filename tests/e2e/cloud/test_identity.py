@@ -86,6 +86,21 @@ def test_a_profile_has_one_role(iam, refused):
     assert refused(iam.add_role_to_instance_profile, InstanceProfileName="p", RoleName="other") == "LimitExceeded"
 
 
+def test_profiles_are_listed_by_their_path(iam):
+    iam.create_instance_profile(InstanceProfileName="made", Path="/karpenter/us-east-1/c/uid/")
+    iam.create_instance_profile(InstanceProfileName="ours")
+    iam.add_role_to_instance_profile(InstanceProfileName="ours", RoleName="node")
+
+    def names(**asked):
+        return {one["InstanceProfileName"] for one in iam.list_instance_profiles(**asked)["InstanceProfiles"]}
+
+    assert names(PathPrefix="/karpenter/us-east-1/c/") == {"made"}
+    assert names(PathPrefix="/karpenter/us-east-1/other/") == set()
+    assert names() == {"made", "ours"}
+    (ours,) = [one for one in iam.list_instance_profiles()["InstanceProfiles"] if one["Roles"]]
+    assert [role["RoleName"] for role in ours["Roles"]] == ["node"]
+
+
 def test_a_role_has_ten_managed_policies(iam, refused):
     for number in range(11):
         iam.create_policy(PolicyName=f"p{number}", PolicyDocument=ALLOW)

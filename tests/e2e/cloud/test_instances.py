@@ -55,6 +55,14 @@ def test_an_instance_that_shuts_down_holds_subnet_and_group_until_somebody_waite
     assert not {"ec2:instance", "ec2:volume", "ec2:network-interface"} & set(inventory(cloud))
 
 
+def test_an_instance_that_is_protected_is_not_terminated(ground, launch, refused):
+    instance = ground.ec2.run_instances(**launch())["Instances"][0]["InstanceId"]
+    ground.ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})
+    assert refused(ground.ec2.terminate_instances, InstanceIds=[instance]) == "OperationNotPermitted"
+    ground.ec2.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": False})
+    ground.ec2.terminate_instances(InstanceIds=[instance])
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

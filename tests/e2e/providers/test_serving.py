@@ -2,13 +2,19 @@
 
 # ruff: noqa: ARG002 - the toy takes what every stand-in is given
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 import pytest
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
+from tests.e2e.children import wait_until
 from tests.e2e.providers.serving import (
     Change,
     Checked,
@@ -176,3 +182,52 @@ def test_the_unknown_is_the_sdks_and_found_wherever_it_is():
 def test_lists_differ_by_their_elements():
     assert dict(differences({"l": [1, 2, 3]}, {"l": [1, 5]})) == {"l[1]": "update", "l[2]": "delete"}
     assert dict(differences({"a": None}, {})) == {}
+
+
+_ENGINE = """
+import subprocess, sys, time
+plugin = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+print(plugin.pid, plugin.stdout.readline().decode(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(name="started")
+def _started(tmp_path):
+    """The number of a plugin that serves, and the process that started it."""
+    (tmp_path / "site.json").write_text(
+        f'{{"folder": "{tmp_path}", "tools": "t", "kubeconfig": "k", "charts": "c", "aws_endpoint": "http://127.0.0.1:1"}}'
+    )
+    plugin = [sys.executable, "-m", "tests.e2e.providers.aws", "127.0.0.1:1"]
+    environment = {
+        "PATH": os.defpath,
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "TOPOLAB_E2E_SITE": str(tmp_path / "site.json"),
+    }
+    command = [sys.executable, "-c", _ENGINE, *plugin]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        number, port = (int(word) for word in engine.stdout.readline().split())
+        assert port > 0
+        yield number, engine
+        engine.kill()
+
+
+def is_serving(number):
+    stat = Path(f"/proc/{number}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.e2e
+def test_a_plugin_ends_with_an_engine_that_was_killed(started):
+    number, engine = started
+    assert is_serving(number)
+    engine.kill()
+    wait_until(lambda: not is_serving(number), 5.0, "the plugin has followed its engine")
+
+
+@pytest.mark.e2e
+def test_a_plugin_ends_at_the_signal_by_which_the_engine_stops_it(started):
+    number, _ = started
+    os.kill(number, signal.SIGINT)
+    wait_until(lambda: not is_serving(number), 5.0, "the plugin has ended")

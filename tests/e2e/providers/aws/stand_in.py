@@ -12,7 +12,7 @@ from tests.e2e.providers.aws.kinds import Kind, as_asked, checked, same, settled
 from tests.e2e.providers.aws.questions import QUESTIONS
 from tests.e2e.providers.aws.table import KINDS
 from tests.e2e.providers.serving import Change, Checked, Found, InitFailedError, RefusedError, Resource, StandIn
-from tests.e2e.providers.values import Properties, differences, is_unknown
+from tests.e2e.providers.values import Properties, Secret, differences, is_unknown
 from tests.e2e.site import Site
 
 _CONFIG = frozenset(
@@ -165,7 +165,7 @@ def _plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shown(inputs: Mapping[str, Any], live: Properties) -> Properties:
     """Outputs: what is live, in the inputs' words where they say the same; objects also with what AWS added."""
-    outputs = {}
+    outputs: Properties = {}
     for name, value in live.items():
         asked = inputs.get(name)
         if isinstance(asked, Mapping) and isinstance(value, Mapping) and name != "tags":
@@ -173,5 +173,6 @@ def _shown(inputs: Mapping[str, Any], live: Properties) -> Properties:
         else:
             outputs[name] = settled(asked, value)
     if "tags" in live:
-        outputs["tagsAll"] = live["tags"]
+        # The engine marks again what was secret in an input of the same name, and there is none of this one.
+        outputs["tagsAll"] = Secret(live["tags"])
     return outputs

@@ -108,22 +108,39 @@ def test_what_somebody_did_by_hand_is_seen_by_refresh_and_put_right_by_up(sample
     assert sample.up("dev").must_succeed().changes.is_none
 
 
-def test_after_a_failure_at_any_call_the_next_up_finishes_without_a_twin(sample, grounds):
+def fails_and_finishes(sample, grounds, whole, nth):
+    grounds.refuse(Fault(who="aws", match=f"^({CREATIONS}) ", nth=nth, error="UnauthorizedOperation"))
+    failed = sample.up("dev", "--skip-preview", "--parallel", "1")
+    assert failed.returncode != 0, nth
+    assert any("api error UnauthorizedOperation" in error for error in failed.errors), failed.errors
+    finished = sample.up("dev", "--skip-preview").must_succeed()
+    assert not finished.changes.is_none
+    assert counted(grounds.inventory()) == whole, nth
+    sample.destroy("dev", "--skip-preview").must_succeed()
+    assert grounds.inventory() == {}
+
+
+def inventory_of_a_good_run(sample, grounds):
     sample.up("dev", "--skip-preview").must_succeed()
     whole = counted(grounds.inventory())
+    sample.destroy("dev", "--skip-preview").must_succeed()
+    return whole
+
+
+def test_after_a_failure_halfway_through_an_object_the_next_up_finishes_without_a_twin(sample, grounds):
+    whole = inventory_of_a_good_run(sample, grounds)
+    grounds.refuse(Fault(who="aws", match="^AttachInternetGateway ", error="UnauthorizedOperation"))
+    assert sample.up("dev", "--skip-preview").returncode != 0
+    assert sample.up("dev", "--skip-preview").must_succeed().changes.failed == ()
+    assert counted(grounds.inventory()) == whole
+    assert sample.up("dev", "--skip-preview").must_succeed().changes.is_none
+
+
+@pytest.mark.soak
+def test_after_a_failure_at_any_call_the_next_up_finishes_without_a_twin(sample, grounds):
+    whole = inventory_of_a_good_run(sample, grounds)
     for nth in range(1, len(CREATIONS.split("|")) + 1):
-        sample.destroy("dev").must_succeed()
-        assert grounds.inventory() == {}
-        grounds.refuse(Fault(who="aws", match=f"^({CREATIONS}) ", nth=nth, error="UnauthorizedOperation"))
-        failed = sample.up("dev", "--skip-preview", "--parallel", "1")
-        assert failed.returncode != 0, nth
-        assert any("api error UnauthorizedOperation" in error for error in failed.errors), failed.errors
-        finished = sample.up("dev", "--skip-preview").must_succeed()
-        assert not finished.changes.is_none
-        assert counted(grounds.inventory()) == whole, nth
-        assert sample.up("dev", "--skip-preview").must_succeed().changes.is_none, nth
-    sample.destroy("dev").must_succeed()
-    assert grounds.inventory() == {}
+        fails_and_finishes(sample, grounds, whole, nth)
 
 
 def test_an_interface_that_was_left_behind_stops_the_destroy_with_a_sentence(sample, grounds):
@@ -158,6 +175,17 @@ def test_what_comes_in_secret_stays_secret_in_the_state(sample, grounds):
     told = [path for path in sample.folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
     assert told == []
     assert TOKEN not in json.dumps(sample.export("dev"))
+
+
+def test_what_the_cluster_component_refuses_is_a_sentence_that_names_the_argument(sample, grounds):
+    (sample.project / "__main__.py").write_text(
+        "import pulumi_eks as eks\n"
+        "eks.Cluster('eks', authentication_mode='API', vpc_id='vpc-1', proxy='http://proxy')\n"
+    )
+    refused = sample.preview("dev")
+    assert refused.returncode != 0
+    assert any("the stand-in of eks takes no argument 'proxy'; it takes" in error for error in refused.errors)
+    assert grounds.inventory() == {}
 
 
 @pytest.fixture(name="half")

@@ -41,7 +41,7 @@ def test_the_program_says_the_pinned_version(words, version):
 def test_the_binary_was_built_from_the_pinned_module(binary, version):
     lines = [line.split("\t") for line in said("go", "version", "-m", tool_folder() / binary).splitlines()]
     package = next(line[2] for line in lines if line[1:2] == ["path"])
-    modules = {line[2]: line[3] for line in lines if line[1:2] == ["dep"]}
+    modules = {line[2]: line[3] for line in lines if line[1:2] in (["mod"], ["dep"])}
     holding = [module for module in modules if package.startswith(module)] or [KUBEBOX.module]
     assert modules[max(holding, key=len)] == version
 

@@ -1,7 +1,7 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab test test-trainer e2e-tools check fix goldens locks bench clean .venv .venv-lab
+.PHONY: help set-up lab test test-trainer e2e-tools e2e soak check fix goldens locks bench clean .venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -27,6 +27,12 @@ test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespac
 
 e2e-tools: .venv  ## build the real programs of the proof: Go, ten minutes once, then nothing
 	@.venv/bin/python -m tests.e2e.tools
+
+e2e: .venv .venv-lab e2e-tools  ## `pulumi up` to trained pods to `pulumi destroy`: real engine and controllers, no cloud
+	.venv/bin/python -m pytest -q -m e2e --durations=15
+
+soak: .venv e2e-tools  ## ups and destroys refused, interrupted, killed: SOAK_ROUNDS=100, SOAK_SEED=N repeats a walk
+	.venv/bin/python -m pytest -q -m soak
 
 check: .venv  ## lint, format and types
 	.venv/bin/ruff check

@@ -1,7 +1,7 @@
 """What the scenarios share: one standing site, one installation of Pulumi, a fresh checkout for each story."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,14 +48,17 @@ def bare_installation(tools, tmp_path_factory) -> Installation:
 
 @contextmanager
 def user_of(standing: Standing, installation: Installation, folder: Path) -> Iterator[Workspace]:
-    """A fresh checkout and backend, before an empty account and cluster."""
+    """A fresh checkout and backend, before an empty account and cluster; the test's own SDKs find the account too."""
     standing.begin()
     workspace = Workspace(installation, folder, site=standing.site)
-    try:
-        yield workspace
-    finally:
-        workspace.reap()
-        FIGURES.note_commands(workspace.outcomes)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in standing.site.environment().items():
+            patch.setenv(name, value)
+        try:
+            yield workspace
+        finally:
+            workspace.reap()
+            FIGURES.note_commands(workspace.outcomes)
 
 
 @pytest.fixture
@@ -69,6 +72,12 @@ def module_workspace(standing, installation, tmp_path_factory) -> Iterator[Works
     """The same, for a story that all tests of a module read."""
     with user_of(standing, installation, tmp_path_factory.mktemp("workspace")) as user:
         yield user
+
+
+@pytest.fixture(scope="session")
+def say() -> Callable[[str], None]:
+    """Says a line in the summary of the session, whatever becomes of the test."""
+    return FIGURES.remark
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ class Figures:
     def __init__(self) -> None:
         self._parts: dict[str, float] = {}
         self._commands: dict[str, list[Outcome]] = {}
+        self._remarks: list[str] = []
 
     @contextmanager
     def measured(self, part: str) -> Iterator[None]:
@@ -29,6 +30,10 @@ class Figures:
         """Add to a part."""
         self._parts[part] = self._parts.get(part, 0.0) + seconds
 
+    def remark(self, line: str) -> None:
+        """A line that must not be lost, such as a seed."""
+        self._remarks.append(line)
+
     def note_commands(self, outcomes: Iterable[Outcome]) -> None:
         """Take in what a workspace did; commands that failed, as some must, don't count."""
         for outcome in outcomes:
@@ -38,7 +43,11 @@ class Figures:
     def lines(self) -> list[str]:
         """One line a part and a command; none when nothing was measured."""
         parts = [f"{part:8} {seconds:7.1f} s" for part, seconds in self._parts.items()]
-        return [*parts, *(_line(name, self._commands[name]) for name in _COMMANDS if name in self._commands)]
+        return [
+            *self._remarks,
+            *parts,
+            *(_line(name, self._commands[name]) for name in _COMMANDS if name in self._commands),
+        ]
 
 
 def _line(name: str, outcomes: list[Outcome]) -> str:

@@ -10,10 +10,12 @@ def outcome(verb: str, seconds: float, returncode: int = 0) -> Outcome:
 
 def test_each_part_and_each_command_has_one_line():
     figures = Figures()
+    figures.remark("seed 7")
     figures.note("train", 1.0)
     figures.note("train", 30.0)
     figures.note_commands([outcome("up", 21.04), outcome("up", 3.0), outcome("up", 99.0, 1), outcome("config", 0.3)])
     assert figures.lines() == [
+        "seed 7",
         "train       31.0 s",
         "up          21.0 s at most, 3.0 s at least, 2 times; 300 MiB",
     ]

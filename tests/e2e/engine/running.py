@@ -12,7 +12,7 @@ from typing import Any, Self
 from tests.e2e.engine import processes
 from tests.e2e.engine.events import Changes, changes_of, messages, read_events
 
-_LOOK_EVERY_S = 0.01
+_LOOK_EVERY_S = 0.02
 _LAST_LINES = 60
 
 

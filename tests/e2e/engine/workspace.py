@@ -159,6 +159,10 @@ class Workspace:
         found: dict[str, Any] = self.json("stack", "export", "--stack", stack)
         return found
 
+    def replace_state(self, stack: str, state: Mapping[str, Any]) -> None:
+        """`pulumi stack import`: what `export` gave, mended by hand."""
+        self.pulumi("stack", "import", "--stack", stack, typed=json.dumps(state)).must_succeed()
+
     def resources(self, stack: str) -> list[dict[str, Any]]:
         """The resources of the state; none of an empty stack."""
         found: list[dict[str, Any]] = self.export(stack)["deployment"].get("resources", [])

@@ -45,7 +45,8 @@ def await_no_claims(ask: AskClaims, owner: Owner, patience: Patience, *, give_up
 
 _SILENT = (
     "cluster {cluster} doesn't answer ({reason}), so nobody knows whether Karpenter drained its nodes. Mend the access "
-    "and destroy again; or give the cluster up: `PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --stack {stack}` "
+    "and destroy again; or give the cluster up: "
+    "`PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh --stack {stack}` "
     "forgets what is inside and ends its instances by tag, and `./topo verify-destroyed {stack}` proves the outcome"
 )
 
@@ -106,7 +107,7 @@ def sweep(aws: Aws, owner: Owner, patience: Patience) -> None:
         if karpenters.cluster(aws, owner) is not None:
             raise RefusedError(
                 f"cluster {owner.cluster} is there, so its nodes may be in use; `pulumi destroy --stack {owner.stack}` "
-                "first, with PULUMI_K8S_DELETE_UNREACHABLE=true if it doesn't answer any more"
+                "first, with PULUMI_K8S_DELETE_UNREACHABLE=true and --refresh if it doesn't answer any more"
             )
     end_nodes(aws, owner, patience)
     with sentences("VPCs"):

@@ -143,7 +143,7 @@ def test_a_silent_cluster_stops_the_destroy_and_the_sentence_names_the_way_out(c
     with pytest.raises(LeftoverError) as stopped:
         await_no_claims(answers(SILENCE), OWNER, clock.patience(), give_up_cluster=False)
     assert "cluster topolab-dev doesn't answer (Connection refused)" in str(stopped.value)
-    assert "`PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --stack dev`" in str(stopped.value)
+    assert "`PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh --stack dev`" in str(stopped.value)
     assert clock.seconds == 30
 
 

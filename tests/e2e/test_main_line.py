@@ -14,6 +14,7 @@ from tests.e2e.children import wait_until
 from tests.e2e.engine.events import kind_of, name_of
 from tests.e2e.engine.running import Outcome
 from tests.e2e.operations import Operation, position
+from tests.e2e.standing import Standing
 from workloads.planning.plan import NAMESPACE
 from workloads.rendering.names import TOPOLOGY_LABEL
 
@@ -72,21 +73,21 @@ def story(standing, module_workspace) -> Story:
     return told
 
 
-def job_names(standing) -> list[str]:
+def job_names(standing: Standing) -> list[str]:
     found = standing.api.items(f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{NAMESPACE}/trainjobs")
     return [job["metadata"]["name"] for job in found]
 
 
-def pods(standing, topology: str) -> list[dict[str, Any]]:
+def pods(standing: Standing, topology: str) -> list[dict[str, Any]]:
     return standing.api.items(f"/api/v1/namespaces/{NAMESPACE}/pods", labelSelector=f"{TOPOLOGY_LABEL}={topology}")
 
 
-def started(standing, topology: str) -> int:
+def started(standing: Standing, topology: str) -> int:
     """Pods on nodes; those of a Job end by themselves there."""
     return sum(pod["status"].get("phase") in {"Running", "Succeeded"} for pod in pods(standing, topology))
 
 
-def gpu_nodes(standing) -> list[dict[str, Any]]:
+def gpu_nodes(standing: Standing) -> list[dict[str, Any]]:
     return standing.api.items("/api/v1/nodes", labelSelector="karpenter.sh/nodepool")
 
 

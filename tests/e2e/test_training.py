@@ -24,6 +24,8 @@ from tests.e2e.kubelet.launch import Kubelet, start_kubelet
 from tests.e2e.kubelet.local_stack import STEPS, TOPOLOGY, stack, stack_file
 from tests.e2e.kubelet.scene import PODS, Scene, has_ended, phase, runs, runs_here, standing, terminated
 from tests.source import ROOT
+from workloads.operations.pending.explain import Answer, explain
+from workloads.operations.pending.observe import connect, observe
 from workloads.planning.plan import NAMESPACE, Plan, plan
 from workloads.rendering.bindings import Bindings
 from workloads.rendering.manifests import documents
@@ -191,7 +193,15 @@ def test_a_rank_that_fails_fails_the_job_and_its_reason_is_in_the_pods_status(sc
     pods = scene.pods_of(run.name)
     told = [terminated(pod).get("message", "") for pod in pods if has_ended(pod)]
     assert any("steps: Input should be greater than 0" in message for message in told), printed(kubelet, pods)
+    said = why_pending(scene.site.kubeconfig, run.name)
+    assert said.is_explained
+    assert "ended with exit code 2: " in said.findings[0].sentence
+    assert "steps: Input should be greater than 0" in said.findings[0].sentence
     assert folders(records, run.name) == []
+
+
+def why_pending(kubeconfig: Path, job: str) -> Answer:
+    return explain(job, observe(connect(kubeconfig, None), namespace=NAMESPACE, job=job))
 
 
 def test_an_interrupted_pod_saves_and_the_job_resumes_with_the_losses_of_an_undisturbed_run(

@@ -80,7 +80,8 @@ def _of_job(job: str, observed: Observed) -> Reason | None:
     for one in conditions(observed.train_job):
         if one["status"] == "True" and one["type"] in {"Failed", "Suspended"}:
             return Reason(
-                sentence=f"TrainJob {job} is {one['type']} ({one.get('reason')}: {one.get('message')})",
+                sentence=f"TrainJob {job} is {one['type']} ({one.get('reason')}: {one.get('message')})"
+                + _last_words(observed),
                 remedy="read its pods' logs, then run `pulumi up` with the next run.attempt"
                 if one["type"] == "Failed"
                 else f"somebody suspended it: kubectl -n topolab edit trainjob {job}",
@@ -91,6 +92,26 @@ def _of_job(job: str, observed: Observed) -> Reason | None:
         sentence=f"TrainJob {job} has no pods yet",
         remedy="look whether Trainer and JobSet run: kubectl -n kubeflow-system get pods",
     )
+
+
+def _last_words(observed: Observed) -> str:
+    """How the first container that failed ended, and what it said last; "" where no pod is left to tell."""
+    ended = [
+        (str(state.get("finishedAt")), pod["metadata"]["name"], state)
+        for pod in observed.pods
+        for container in _containers(pod)
+        if (state := (container.get("state") or {}).get("terminated")) and state.get("exitCode")
+    ]
+    if not ended:
+        return ""
+    _, name, state = min(ended, key=lambda one: one[:2])
+    said = str(state.get("message") or "").strip().splitlines()
+    return f"; pod {name} ended with exit code {state['exitCode']}" + (f": {said[-1].strip()}" if said else "")
+
+
+def _containers(pod: Document) -> list[Document]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
 def _of_pod(pod: Document, observed: Observed) -> Reason | None:
@@ -110,9 +131,7 @@ def _of_pod(pod: Document, observed: Observed) -> Reason | None:
 
 def _on_its_node(pod: Document, observed: Observed) -> Reason:
     name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-    status = pod.get("status") or {}
-    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for container in containers:
+    for container in _containers(pod):
         reason = waiting_reason(name, node, (container.get("state") or {}).get("waiting") or {})
         if reason is not None:
             return reason

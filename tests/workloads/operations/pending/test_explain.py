@@ -260,3 +260,26 @@ def test_a_job_without_pods_has_a_reason_of_its_own(train_job, sentence, explain
 def test_a_complete_job_waits_for_nothing():
     complete = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     assert explain(JOB, Observed(now=NOW, train_job=complete)).findings == ()
+
+
+def test_a_failed_job_is_told_with_the_last_words_of_the_pod_that_failed_first():
+    words = "Traceback\n  trainer.errors.ConfigError: steps: Input should be greater than 0\n"
+    failed = {"type": "Failed", "status": "True", "reason": "JobSetFailed", "message": "one job failed"}
+    observed = Observed(
+        now=NOW,
+        train_job={"metadata": {"name": JOB}, "status": {"conditions": [failed]}},
+        pods=[
+            ended("b", exitCode=143, finishedAt="2026-11-21T15:37:09Z", message="ended with its peers"),
+            ended("a", exitCode=2, finishedAt="2026-11-21T15:37:01Z", message=words),
+            ended("c", exitCode=0, finishedAt="2026-11-21T15:37:00Z"),
+        ],
+    )
+    assert only(explain(JOB, observed))[0] == (
+        f"TrainJob {JOB} is Failed (JobSetFailed: one job failed); pod a ended with exit code 2: "
+        "trainer.errors.ConfigError: steps: Input should be greater than 0"
+    )
+
+
+def ended(name: str, **state: Any) -> dict[str, Any]:
+    status = {"phase": "Failed", "containerStatuses": [{"name": "node", "state": {"terminated": state}}]}
+    return {"metadata": {"name": name}, "spec": {"nodeName": "node-1"}, "status": status}

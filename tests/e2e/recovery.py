@@ -22,7 +22,7 @@ from tests.e2e.standing import Standing
 
 Inputs = Mapping[str, Any]
 
-_NAMED_BY_AWS: Mapping[str, str] = {
+NAMED_BY_AWS: Mapping[str, str] = {
     "aws:ec2/vpc:Vpc": "CreateVpc",
     "aws:ec2/subnet:Subnet": "CreateSubnet",
     "aws:ec2/internetGateway:InternetGateway": "CreateInternetGateway",
@@ -34,11 +34,12 @@ _NAMED_BY_AWS: Mapping[str, str] = {
     "aws:ec2/securityGroup:SecurityGroup": "CreateSecurityGroup",
     "aws:iam/policy:Policy": "CreatePolicy",
     "aws:s3/bucket:Bucket": "CreateBucket",
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "CreateFileSystem",
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": "CreatePodIdentityAssociation",
 }
 """Types whose identifier the program can't know, and the action that makes them."""
 
-_NAMED_BY_US: Mapping[str, Callable[[Inputs], str]] = {
+NAMED_BY_US: Mapping[str, Callable[[Inputs], str]] = {
     "aws:iam/role:Role": lambda inputs: inputs["name"],
     # Its name is made up anew by the next up; the forgotten one would hold the role for ever.
     "aws:iam/rolePolicy:RolePolicy": lambda inputs: f"{inputs['role']}:{inputs['name']}",
@@ -51,6 +52,23 @@ _NAMED_BY_US: Mapping[str, Callable[[Inputs], str]] = {
     "aws:eks/accessEntry:AccessEntry": lambda inputs: f"{inputs['clusterName']}:{inputs['principalArn']}",
 }
 """Types whose name tells the identifier, as `pulumi import` wants it. AWS refuses most of them a second time."""
+
+IDEMPOTENT = frozenset(
+    {
+        "aws:cloudwatch/eventRule:EventRule",
+        "aws:cloudwatch/eventTarget:EventTarget",
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+        "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+        "aws:s3/bucketPolicy:BucketPolicy",
+        "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+        "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+        "aws:s3/bucketVersioning:BucketVersioning",
+        "aws:sqs/queue:Queue",
+        "aws:sqs/queuePolicy:QueuePolicy",
+    }
+)
+"""Types that the next up makes again: the same call with the same words changes nothing."""
 
 _RELEASE = "kubernetes:helm.sh/v3:Release"
 
@@ -76,10 +94,10 @@ def _decision(standing: Standing, state: Mapping[str, Any], resource: Mapping[st
     kind, inputs = kind_of(resource["urn"]), resource["inputs"]
     if kind.startswith("kubernetes:"):
         return _object(standing, kind, inputs)
-    if kind in _NAMED_BY_US:
-        identifier = _NAMED_BY_US[kind](inputs)
+    if kind in NAMED_BY_US:
+        identifier = NAMED_BY_US[kind](inputs)
         return None if KINDS[kind].live(_cloud(standing), identifier) is None else identifier
-    if kind in _NAMED_BY_AWS:
+    if kind in NAMED_BY_AWS:
         known = {one.get("id") for one in state["deployment"]["resources"]}
         return next((one for one in _candidates(standing, kind, inputs) if one not in known), None)
     return None
@@ -90,7 +108,7 @@ def _candidates(standing: Standing, kind: str, inputs: Inputs) -> Iterator[str]:
     cluster = f"{inputs['clusterName']}:" if "clusterName" in inputs else ""
     asked = [name for name in (*KINDS[kind].REQUIRED, "tags") if name in inputs]
     for done in reversed(standing.operations()):
-        if (done.who, done.verb, done.outcome) == ("aws", _NAMED_BY_AWS[kind], "ok"):
+        if (done.who, done.verb, done.outcome) == ("aws", NAMED_BY_AWS[kind], "ok"):
             live = KINDS[kind].live(_cloud(standing), f"{cluster}{done.subject}")
             # A bucket gets its tags by a second call.
             if live is not None and (kind.endswith("Bucket") or all(same(live.get(n), inputs[n]) for n in asked)):

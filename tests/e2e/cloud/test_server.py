@@ -117,7 +117,6 @@ def test_an_unsigned_request_is_refused(cloud):
         ("ec2", "describe_ipam_pools", {}, "ec2:DescribeIpamPools"),
         ("iam", "generate_service_last_accessed_details", {"Arn": "a" * 20}, "iam:GenerateServiceLastAccessedDetails"),
         ("kafka", "list_clusters", {}, "kafka"),
-        ("logs", "describe_log_groups", {}, "logs"),
     ],
 )
 def test_what_nobody_knows_is_named(client, service, action, arguments, named):

@@ -1,5 +1,6 @@
 """`topo verify-destroyed`: the account is asked, not the state."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,7 +77,11 @@ def _is_file(stack: str) -> bool:
 
 
 def _name(stack: str) -> str:
-    return stack_name(Path(stack)) if _is_file(stack) else stack
+    name = stack_name(Path(stack)) if _is_file(stack) else stack
+    # Pulumi's own rule; and AWS reads `*` and `?` in a filter as wildcards.
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        raise ValueError(f"STACK {name!r}: a stack's name has letters, digits, '.', '_' and '-' alone")
+    return name
 
 
 def _project() -> str:

@@ -249,3 +249,10 @@ def test_other_verbs_start_without_a_client_of_aws_or_kubernetes():
 def test_what_the_table_lists_is_what_was_found(topo):
     called = json.loads(topo("verify-destroyed", "dev", "--json").out)
     assert {one["id"] for one in called["left"]} == {one.id for one in find(scene.aws(), OWNER).left}
+
+
+@pytest.mark.parametrize("name", ["dev*", "dev-?", "bad name!"])
+def test_a_name_that_no_stack_can_have_is_refused_before_aws_is_asked(topo, name):
+    called = topo("verify-destroyed", name, "--region", "us-east-1", "--sweep", "--yes")
+    assert called.code == 2
+    assert f"STACK {name!r}: a stack's name has letters, digits, '.', '_' and '-' alone" in called.err

@@ -11,6 +11,7 @@ from workloads.operations.leftovers.ownership import (
     is_group_of_eks,
     is_interface_of_cni,
     is_karpenters,
+    is_of_stack,
 )
 
 Thing = dict[str, Any]
@@ -83,7 +84,9 @@ def vpc_ids(aws: Aws, owner: Owner) -> Iterator[str]:
     """The stack's VPCs; more than one where one was kept for its file system."""
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in owner.names.tags.items()]
     for vpc in aws.pages("ec2", "describe_vpcs", "Vpcs", {"Filters": filters}):
-        yield vpc["VpcId"]
+        # EC2 reads `*` and `?` in a filter as wildcards.
+        if is_of_stack(tags_of(vpc), owner):
+            yield vpc["VpcId"]
 
 
 def holder_of(interface: Thing) -> str:

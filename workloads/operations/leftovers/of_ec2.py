@@ -119,7 +119,7 @@ def interfaces(aws: Aws, owner: Owner) -> Iterator[Thing]:
     vpcs = list(karpenters.vpc_ids(aws, owner))
     swept = {one["NetworkInterfaceId"]: one for one in karpenters.interfaces(aws, owner, vpcs)}
     tagged = aws.pages("ec2", "describe_network_interfaces", "NetworkInterfaces", _tagged("Filters", owner))
-    others = {one["NetworkInterfaceId"]: one for one in tagged}
+    others = {one["NetworkInterfaceId"]: one for one in tagged if is_of_stack(tags_of(one), owner)}
     for name, one in {**others, **swept}.items():
         free = one["Status"] == "available"
         yield Thing(

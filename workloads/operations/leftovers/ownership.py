@@ -13,6 +13,8 @@ Tags = Mapping[str, str]
 
 POOL_KEY = "karpenter.sh/nodepool"
 """On everything that Karpenter launches, whatever the pool is called."""
+CLUSTER_KEY = "kubernetes.io/cluster/"
+"""Begins the key that names a cluster."""
 CNI_CLUSTER_KEY = "cluster.k8s.amazonaws.com/name"
 CNI_INSTANCE_KEY = "node.k8s.amazonaws.com/instance_id"
 
@@ -38,7 +40,7 @@ class Owner:
     @property
     def cluster_key(self) -> str:
         """Key of the tag, value `owned`, of what belongs to the cluster."""
-        return f"kubernetes.io/cluster/{self.cluster}"
+        return f"{CLUSTER_KEY}{self.cluster}"
 
     @property
     def profile_path(self) -> str:
@@ -76,7 +78,8 @@ def is_karpenters(tags: Tags, owner: Owner) -> bool:
 
 def is_interface_of_cni(tags: Tags, owner: Owner) -> bool:
     """Made by the CNI of the cluster; older releases name the instance alone, so look in the stack's VPC only."""
-    if is_anothers(tags, owner):
+    clusters = {key for key in tags if key.startswith(CLUSTER_KEY)}
+    if is_anothers(tags, owner) or clusters - {owner.cluster_key}:
         return False
     return tags.get(CNI_CLUSTER_KEY, owner.cluster) == owner.cluster and (
         CNI_CLUSTER_KEY in tags or CNI_INSTANCE_KEY in tags

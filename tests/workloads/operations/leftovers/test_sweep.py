@@ -6,6 +6,7 @@ from tests.workloads.operations.leftovers import scene
 from tests.workloads.operations.leftovers.scene import CNI, KARPENTER, NAMESAKE, OF_NEIGHBOUR, OWN, OWNER, aws
 from workloads.operations.leftovers import karpenters
 from workloads.operations.leftovers.aws import RefusedError
+from workloads.operations.leftovers.ownership import CNI_INSTANCE_KEY, Owner
 from workloads.operations.leftovers.sweep import LeftoverError, end_nodes, end_orphans, free_interfaces, sweep
 
 
@@ -269,3 +270,17 @@ def test_a_sweep_takes_nodes_then_interfaces_of_every_vpc_of_the_stack(clock, su
     sweep(aws(), OWNER, clock.patience())
     assert scene.instance_states(node) == ["terminated"]
     assert not scene.interface_names() & set(names)
+
+
+@pytest.mark.parametrize("tags", [scene.NEIGHBOUR, scene.NAMESAKE], ids=["another stack's", "another project's"])
+def test_a_whole_sweep_frees_no_interface_in_a_network_that_is_not_the_stacks(tags, clock):
+    foreign = scene.interface(scene.subnet(scene.vpc(tags), tags), {CNI_INSTANCE_KEY: "i-0a1b2c"})
+    sweep(aws(), OWNER, clock.patience())
+    sweep(aws(), Owner(project="topolab", stack="dev*", region=OWNER.region), clock.patience())
+    assert scene.interface_names() == {foreign}
+
+
+def test_an_interface_of_another_cluster_in_the_stacks_network_stays(clock, vpc, subnet):
+    foreign = scene.interface(subnet, {CNI_INSTANCE_KEY: "i-0a1b2c", "kubernetes.io/cluster/other": "owned"})
+    free_interfaces(aws(), OWNER, vpc, clock.patience())
+    assert scene.interface_names() == {foreign}

@@ -13,8 +13,9 @@ from infra.karpenter_policies import Scope
 from infra.network import Network, NetworkArgs
 from infra.records import Records, RecordsArgs
 from infra.settings import Settings
-from infra.subnets import CONTROL_PLANE_EXCLUDED_ZONE_IDS, plan_subnets, second_zone
+from infra.subnets import plan_subnets, second_zone
 from infra.teardown import TIMEOUT, Home, InterfacesGone
+from workloads.catalogue.zones import CONTROL_PLANE_EXCLUDED_ZONE_IDS
 from workloads.planning.spec import Platform as PlatformSpec
 
 

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-CONTROL_PLANE_EXCLUDED_ZONE_IDS = ("use1-az3", "usw1-az2", "cac1-az3")
-"""Zones in which EKS puts no control plane (EKS User Guide, network requirements)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Subnet:

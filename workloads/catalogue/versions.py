@@ -22,6 +22,8 @@ class Chart:
 
 
 KARPENTER_CRDS = Chart(name="oci://public.ecr.aws/karpenter/karpenter-crd", version="1.14.1", repository=None)
+KARPENTER_NEWEST_KUBERNETES = "1.36"
+"""What the pinned Karpenter knows (its compatibility matrix: 1.36 from 1.13 on)."""
 KARPENTER = Chart(name="oci://public.ecr.aws/karpenter/karpenter", version="1.14.1", repository=None)
 KUBEFLOW_TRAINER = Chart(name="oci://ghcr.io/kubeflow/charts/kubeflow-trainer", version="2.3.0", repository=None)
 EFA_DEVICE_PLUGIN = Chart(

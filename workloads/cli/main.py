@@ -15,6 +15,7 @@ VERBS: dict[str, str] = {
     "catalogue": "List topologies, machines and models.",
     "predict": "Say what arms will need, take and cost before anything is made.",
     "render": "Print the Kubernetes objects of a topology or stack file.",
+    "preflight": "Check an account before anything is made in it.",
     "lab": "Run an experiment's arms on this machine and report.",
     "nccl": "Say what NCCL used, from any log.",
     "why-pending": "Say why a stack's pods don't run, and what to do.",

@@ -19,3 +19,15 @@ def stack_outputs(stack: str) -> Mapping[str, object]:
         raise ValueError(f"{stack}: the stack doesn't answer ({reason})")
     outputs: dict[str, object] = json.loads(answer.stdout)
     return outputs
+
+
+def stack_secret(stack: str, key: str) -> str | None:
+    """A secret of the stack's file, opened by Pulumi; None where it isn't installed, or can't open it."""
+    try:
+        answer = subprocess.run(
+            ["pulumi", "config", "get", f"topolab:{key}", "--stack", stack],
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except FileNotFoundError:
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None

@@ -1,22 +1,18 @@
 """`topo verify-destroyed`: the account is asked, not the state."""
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
-import yaml
 
-from workloads.cli.arms import stack_name
 from workloads.cli.leftover_table import document, show
 from workloads.cli.output import as_json, print_json
+from workloads.cli.stack_place import name_of, place_of, project_name
 from workloads.operations.leftovers.aws import Aws, RefusedError
 from workloads.operations.leftovers.find import find
 from workloads.operations.leftovers.inventory import Inventory
 from workloads.operations.leftovers.ownership import Owner
 from workloads.operations.leftovers.patience import Patience
 from workloads.operations.leftovers.sweep import LeftoverError, sweep
-from workloads.planning.stack_file import Place, parse_place
 
 LIMIT_S = 1800
 """As the guards of `pulumi destroy`."""
@@ -48,8 +44,10 @@ def command(
     stack's tags or its cluster's is listed with the command that removes it. Exit code 0 only where nothing is
     left but what is kept by choice; an unanswered question proves nothing, so it is 1 too.
     """
-    place = _place(stack)
-    owner = Owner(project=project or _project(), stack=_name(stack), region=_region(stack, region or place.region))
+    place = place_of(stack)
+    owner = Owner(
+        project=project or project_name(), stack=name_of(stack), region=_region(stack, region or place.region)
+    )
     aws = Aws(region=owner.region, profile=profile or place.profile)
     found_account = _allowed(aws.account(), (account,) if account else place.accounts)
     inventory = find(aws, owner)
@@ -63,34 +61,6 @@ def command(
     else:
         show(inventory, found_account, owner)
     return 0 if inventory.is_destroyed else 1
-
-
-def _place(stack: str) -> Place:
-    path = Path(stack) if _is_file(stack) else Path(f"Pulumi.{stack}.yaml")
-    if not path.exists():
-        return Place(region=None, profile=None, accounts=())
-    return parse_place(path.read_text(), str(path))
-
-
-def _is_file(stack: str) -> bool:
-    return stack.endswith((".yaml", ".yml"))
-
-
-def _name(stack: str) -> str:
-    name = stack_name(Path(stack)) if _is_file(stack) else stack
-    # Pulumi's own rule; and AWS reads `*` and `?` in a filter as wildcards.
-    if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        raise ValueError(f"STACK {name!r}: a stack's name has letters, digits, '.', '_' and '-' alone")
-    return name
-
-
-def _project() -> str:
-    path = Path("Pulumi.yaml")
-    document = yaml.safe_load(path.read_text()) if path.exists() else None
-    name = document.get("name") if isinstance(document, dict) else None
-    if not isinstance(name, str):
-        raise ValueError("Pulumi.yaml names no project here; give --project, or call from the program's folder")
-    return name
 
 
 def _region(stack: str, region: str | None) -> str:

@@ -16,10 +16,13 @@ _CONFIG = Config(
     connect_timeout=10,
     read_timeout=30,
 )
-_DENIED = frozenset({
+DENIED = frozenset({
     "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "NotAuthorized",
     "UnauthorizedException", "403",
 })  # fmt: skip
+"""AWS's words for credentials that lack a right; anything else is another trouble."""
+_HOMES = {"pricing": "us-east-1"}
+"""Services that answer for all regions from one."""
 
 
 class RefusedError(ValueError):
@@ -27,10 +30,13 @@ class RefusedError(ValueError):
 
 
 class Aws:
-    """Clients of one region, made on first use. `profile`: of the AWS configuration, or the ambient credentials."""
+    """Clients of one region, made on first use. `profile`: of the AWS configuration, or the ambient credentials.
 
-    def __init__(self, *, region: str, profile: str | None) -> None:
-        self.region, self.profile = region, profile
+    `config`: how patient the clients are; by default as a destroy wants them.
+    """
+
+    def __init__(self, *, region: str, profile: str | None, config: Config = _CONFIG) -> None:
+        self.region, self.profile, self._config = region, profile, config
         with sentences("credentials"):
             session = boto3.Session(region_name=region, profile_name=profile)
         self.client = cache(lambda service: self._client(session, service))
@@ -69,7 +75,7 @@ class Aws:
     # Each service's client has a type of its own; here they are told apart by operation names alone.
     def _client(self, session: boto3.Session, service: str) -> Any:
         make: Any = session.client
-        client: BaseClient = make(service, config=_CONFIG)
+        client: BaseClient = make(service, region_name=_HOMES.get(service, self.region), config=self._config)
         return client
 
 
@@ -80,7 +86,7 @@ def sentences(what: str) -> Iterator[None]:
         yield
     except ClientError as error:
         code, operation = code_of(error), error.operation_name
-        if code in _DENIED:
+        if code in DENIED:
             raise RefusedError(f"{what}: these credentials may not call {operation} ({code}); allow it") from error
         message = _one_line(error.response.get("Error", {}).get("Message", ""))
         raise RefusedError(f"{what}: AWS answers {operation} with {code} ({message}); mend that, call again") from error

@@ -1,0 +1,1 @@
+"""What fetched values mean for a stack: pure functions from facts to rows."""

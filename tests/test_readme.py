@@ -18,6 +18,8 @@ BLOCKS = re.findall(r"^ *```sh\n(.*?)^ *```", README, flags=re.MULTILINE | re.DO
 COMMANDS = [line.split("  #")[0].strip() for block in BLOCKS for line in block.splitlines()]
 TOPO = [command for command in COMMANDS if command.startswith("./topo ")]
 WITH_A_STACK = {
+    "./topo preflight dev",
+    "./topo preflight",
     "./topo why-pending dev",
     "./topo collect dev",
     "./topo report records --out dev.html",
@@ -49,6 +51,7 @@ def test_the_readme_shows_every_verb_but_the_one_that_make_calls():
     shown = {command.split()[1] for command in TOPO}
     assert shown == {
         "catalogue", "predict", "render", "nccl", "verify", "report", "why-pending", "collect", "verify-destroyed",
+        "preflight",
     }  # fmt: skip
 
 

@@ -80,7 +80,10 @@ def _figure(value: float | None, digits: int) -> str:
 
 
 def _show_remedies(rows: Sequence[Row]) -> None:
-    for colour in ("red", "grey"):
-        for row in rows:
-            if row.colour == colour and row.remedy:
-                click.echo(f"{click.style(row.check, **_STYLE[row.colour])}: {row.remedy}")
+    """One line for each thing to do, red rows first; it may mend several."""
+    mends: dict[tuple[Colour, str], list[str]] = {}
+    for row in sorted(rows, key=lambda row: row.colour != "red"):
+        if row.remedy:
+            mends.setdefault((row.colour, row.remedy), []).append(row.check)
+    for (colour, remedy), checks in mends.items():
+        click.echo(f"{click.style(', '.join(checks), **_STYLE[colour])}: {remedy}")

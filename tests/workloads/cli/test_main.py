@@ -87,4 +87,4 @@ def test_completion_offers_the_verbs():
     ended = subprocess.run(
         [sys.executable, "-m", "workloads"], env=environment, capture_output=True, text=True, check=True
     )
-    assert ended.stdout.split() == ["plain,predict"]
+    assert ended.stdout.split() == ["plain,predict", "plain,preflight"]

@@ -24,6 +24,9 @@ _DERIVED = {"Ready", "ValidationSucceeded"}
 """Conditions of a node class that are false because another one is."""
 _RUNS = {"Running", "Succeeded"}
 
+_TAKEN_ALONG = {1, 143}
+"""How a torchrun ends that lost its peers, and what SIGTERM ends; the trainer's own codes tell more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -95,18 +98,21 @@ def _of_job(job: str, observed: Observed) -> Reason | None:
 
 
 def _last_words(observed: Observed) -> str:
-    """How the first container that failed ended, and what it said last; "" where no pod is left to tell."""
+    """How the container that failed of itself ended, and what it said last; "" where no pod is left to tell.
+
+    A gang falls together and the clock of a status has whole seconds, so the code says more than the time.
+    """
     ended = [
-        (str(state.get("finishedAt")), pod["metadata"]["name"], state)
+        (state["exitCode"] in _TAKEN_ALONG, str(state.get("finishedAt")), pod["metadata"]["name"], state)
         for pod in observed.pods
         for container in _containers(pod)
         if (state := (container.get("state") or {}).get("terminated")) and state.get("exitCode")
     ]
     if not ended:
         return ""
-    _, name, state = min(ended, key=lambda one: one[:2])
-    said = str(state.get("message") or "").strip().splitlines()
-    return f"; pod {name} ended with exit code {state['exitCode']}" + (f": {said[-1].strip()}" if said else "")
+    *_, name, state = min(ended, key=lambda one: one[:3])
+    said = [line.strip() for line in str(state.get("message") or "").splitlines() if any(map(str.isalpha, line))]
+    return f"; pod {name} ended with exit code {state['exitCode']}" + (f": {said[-1]}" if said else "")
 
 
 def _containers(pod: Document) -> list[Document]:

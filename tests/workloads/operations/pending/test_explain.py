@@ -262,12 +262,27 @@ def test_a_complete_job_waits_for_nothing():
     assert explain(JOB, Observed(now=NOW, train_job=complete)).findings == ()
 
 
-def test_a_failed_job_is_told_with_the_last_words_of_the_pod_that_failed_first():
-    words = "Traceback\n  trainer.errors.ConfigError: steps: Input should be greater than 0\n"
-    failed = {"type": "Failed", "status": "True", "reason": "JobSetFailed", "message": "one job failed"}
+FAILED = {"type": "Failed", "status": "True", "reason": "JobSetFailed", "message": "one job failed"}
+
+
+def test_a_launcher_that_lost_its_peer_in_the_same_second_is_not_the_reason():
+    banner = f"{'=' * 60}\ntrainer FAILED\n{'=' * 60}"
     observed = Observed(
         now=NOW,
-        train_job={"metadata": {"name": JOB}, "status": {"conditions": [failed]}},
+        train_job={"metadata": {"name": JOB}, "status": {"conditions": [FAILED]}},
+        pods=[
+            ended("a", exitCode=1, finishedAt="2026-11-21T15:37:01Z", message=banner),
+            ended("b", exitCode=2, finishedAt="2026-11-21T15:37:01Z", message=f"steps: too few\n{'=' * 60}"),
+        ],
+    )
+    assert only(explain(JOB, observed))[0].endswith("; pod b ended with exit code 2: steps: too few")
+
+
+def test_a_failed_job_is_told_with_the_last_words_of_the_pod_that_failed_first():
+    words = "Traceback\n  trainer.errors.ConfigError: steps: Input should be greater than 0\n"
+    observed = Observed(
+        now=NOW,
+        train_job={"metadata": {"name": JOB}, "status": {"conditions": [FAILED]}},
         pods=[
             ended("b", exitCode=143, finishedAt="2026-11-21T15:37:09Z", message="ended with its peers"),
             ended("a", exitCode=2, finishedAt="2026-11-21T15:37:01Z", message=words),

@@ -29,7 +29,7 @@ e2e-tools: .venv  ## build the real programs of the proof: Go, ten minutes once,
 	@.venv/bin/python -m tests.e2e.tools
 
 e2e: .venv .venv-lab e2e-tools  ## `pulumi up` to trained pods to `pulumi destroy`: real engine and controllers, no cloud
-	.venv/bin/python -m pytest -q -m "e2e and not soak" --durations=15
+	.venv/bin/python -m pytest -q tests/e2e -m "e2e and not soak" -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
 soak: .venv e2e-tools  ## ups and destroys refused, interrupted, killed: SOAK_ROUNDS=100, SOAK_SEED=N repeats a walk
 	.venv/bin/python -m pytest -q -m soak

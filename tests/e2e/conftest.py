@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,19 @@ from tests.e2e.tools import module_path, tool_folder
 
 SDK = "github.com/pulumi/pulumi/sdk/v3"
 FIGURES = Figures()
+
+FAST_SET = {"test_main_line", "test_training", "test_pods_as_rendered", "test_admission"}
+"""From preview to trained pods to an empty account: the figure that is to stay under six minutes."""
+LONGEST = (
+    "test_soak",
+    "test_interruption",
+    "test_main_line",
+    "test_disturbances",
+    "test_teardown",
+    "test_training",
+    "test_karpenter",
+    "test_secrets",
+)
 
 
 @pytest.fixture(scope="session")
@@ -90,9 +104,28 @@ def sample(bare_installation, tmp_path) -> Iterator[Workspace]:
     workspace.reap()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that two processes that share the files end at about the same time."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.passed and "test_two_pods_train_and_publish" in report.nodeid and report.when in {"setup", "call"}:
         FIGURES.note("train", report.duration)
+    if Path(report.nodeid.split("::")[0]).stem in FAST_SET:
+        FIGURES.note("fast set", report.duration)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands over what it measured."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["figures"] = FIGURES.dump()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    FIGURES.merge(getattr(node, "workeroutput", {}).get("figures", Figures().dump()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,5 +1,7 @@
 """The figures that CI prints."""
 
+import json
+
 from tests.e2e.engine.running import Outcome
 from tests.e2e.figures import Figures
 
@@ -18,6 +20,20 @@ def test_each_part_and_each_command_has_one_line():
         "seed 7",
         "train       31.0 s",
         "up          21.0 s at most, 3.0 s at least, 2 times; 300 MiB",
+    ]
+
+
+def test_two_processes_are_told_as_one_by_the_longer_part_and_every_command():
+    one, other = Figures(), Figures()
+    for figures, seconds in ((one, 10.0), (other, 12.0)):
+        figures.note("start", seconds)
+        figures.note_commands([outcome("up", seconds)])
+    other.remark("seed 7")
+    one.merge(json.loads(json.dumps(other.dump())))
+    assert one.lines() == [
+        "seed 7",
+        "start       12.0 s",
+        "up          12.0 s at most, 10.0 s at least, 2 times; 300 MiB",
     ]
 
 

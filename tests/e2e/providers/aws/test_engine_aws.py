@@ -197,6 +197,8 @@ def _half(grounds, installation, tmp_path):
     workspace.reap()
 
 
+# The main line does the same with the whole program on every run.
+@pytest.mark.soak
 @pytest.mark.parametrize("stack", ["dev", "g6e12xl-4x4-efa1-pg"])
 def test_the_programs_aws_half_goes_up_stays_and_goes_down_in_order(half, grounds, stack):
     half.init(stack)

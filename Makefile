@@ -32,7 +32,7 @@ e2e: .venv .venv-lab e2e-tools  ## `pulumi up` to trained pods to `pulumi destro
 	.venv/bin/python -m pytest -q tests/e2e -m "e2e and not soak" -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
 soak: .venv e2e-tools  ## ups and destroys refused, interrupted, killed: SOAK_ROUNDS=100, SOAK_SEED=N repeats a walk
-	.venv/bin/python -m pytest -q -m soak
+	.venv/bin/python -m pytest -q tests/e2e -m soak
 
 check: .venv  ## lint, format and types
 	.venv/bin/ruff check

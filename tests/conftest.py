@@ -21,7 +21,20 @@ NEEDS = {
 }
 """Modules that only one of the two environments can import, by a line of theirs."""
 
+KITS = (("pulumi", "moto"), ("torch",))
+"""What the two environments have; one that has neither whole would leave tests to another that nobody makes."""
+
 _unexpected: list[str] = []
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to run where a package is missing from both kits: its tests would be left out without a word."""
+    lacking = [[name for name in kit if importlib.util.find_spec(name) is None] for kit in KITS]
+    if all(lacking):
+        raise pytest.UsageError(
+            f"this environment lacks {lacking[0][0]}, and torch too: it is neither .venv nor .venv-lab, and half of "
+            "the tests would be left out; make one (`make set-up`, then `make test`)"
+        )
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -44,12 +44,14 @@ KEPT = {"topolab:kept": "by-choice"}
 """Tag of what `pulumi destroy` leaves because it holds the user's data, or stands under what does."""
 
 _PREFIX = "topolab-"
+_ENDS_AS_WITH_DIGEST = re.compile(r"(^|-)[0-9a-f]{6}$")
 
 
 def _slug(stack: str) -> str:
     clean = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")
-    if clean == stack and len(clean) <= _SLUG:
+    if clean == stack and len(clean) <= _SLUG and not _ENDS_AS_WITH_DIGEST.search(clean):
         return clean
-    # A changed name takes a digest of the whole one along, so `Dev`, `dev` and `d.ev` stay three.
+    # A changed name takes a digest of the whole one along, so `Dev`, `dev` and `d.ev` stay three. So does one that
+    # looks as if it had: a stack that is called `dev-9c24f4` isn't `Dev`.
     digest = hashlib.sha256(stack.encode()).hexdigest()[:6]
     return f"{clean[: _SLUG - 7].rstrip('-')}-{digest}".lstrip("-")

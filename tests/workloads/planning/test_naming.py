@@ -34,6 +34,17 @@ def test_two_stacks_share_no_name(one, other):
     assert (names(one).base == names(other).base) == (one == other)
 
 
+@given(STACKS)
+def test_no_stack_gets_the_name_of_another_by_being_called_what_that_one_is_named(stack):
+    literal = names(stack).base.removeprefix("topolab-")
+    assert (names(literal).base == names(stack).base) == (literal == stack)
+
+
+def test_a_stack_called_what_another_is_named_takes_a_digest_of_its_own():
+    assert names("Dev").base == "topolab-dev-9c24f4"
+    assert re.fullmatch(r"topolab-dev-9c24f4-[0-9a-f]{6}", names("dev-9c24f4").base)
+
+
 def test_a_name_that_fits_is_kept_as_it_is():
     assert names("g6e12xl-4x4-tcp-hostnet").base == "topolab-g6e12xl-4x4-tcp-hostnet"
 

@@ -23,8 +23,10 @@ def command(*, stack: str, kubeconfig: Path | None, context: str | None, as_json
     STACK is a stack's name (Pulumi is asked which job is its) or a stack file. Exit code 0 where every pod
     runs, or each that waits has a reason; 1 where there is no such job, or the cluster names no reason.
     """
+    # A file that isn't there is told before Pulumi is waited for.
+    api = connect(kubeconfig, context)
     namespace, job = _job_of(stack)
-    answer = explain(job, observe(connect(kubeconfig, context), namespace=namespace, job=job))
+    answer = explain(job, observe(api, namespace=namespace, job=job))
     if as_json:
         print_json(_document(answer))
     else:

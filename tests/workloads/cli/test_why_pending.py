@@ -106,8 +106,11 @@ def test_without_pulumi_a_name_cannot_be_looked_up(topo, tmp_path, monkeypatch):
     assert "pulumi command line isn't installed" in called.err
 
 
-@pytest.mark.usefixtures("pulumi")
-def test_a_kubeconfig_that_is_not_there_is_told(topo, tmp_path):
+def test_a_kubeconfig_that_is_not_there_is_told_before_pulumi_is_asked(topo, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
     called = topo("why-pending", "dev", "--kubeconfig", str(tmp_path / "none"))
     assert called.code == 2
-    assert f"{tmp_path / 'none'}: no cluster can be taken from it" in called.err
+    assert called.err == (
+        f"topo: --kubeconfig {tmp_path / 'none'}: there is no such file; write it with "
+        "`pulumi stack output kubeconfig --show-secrets > kubeconfig`\n"
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
+import yaml
 from kubernetes import client, config
 
 from workloads.operations.pending.observed import Document, Observed
@@ -21,7 +22,7 @@ _CLUSTER_EVENTS = "default"
 """Namespace in which events about objects without one lie."""
 _TIMEOUT_S = (5.0, 20.0)
 """To connect, to read. Without it a cluster behind a closed endpoint would be waited for."""
-
+_WRITES_IT = "pulumi stack output kubeconfig --show-secrets > kubeconfig"
 
 _CONFIG: Any = config
 """The package's types end here: its loader has none, and what servers answer is any object."""
@@ -29,16 +30,23 @@ _CONFIG: Any = config
 
 def connect(kubeconfig: Path | None, context: str | None) -> Any:
     """A client by that file, or by KUBECONFIG and ~/.kube/config. ValueError where it says no cluster."""
+    if kubeconfig is not None and not kubeconfig.is_file():
+        raise ValueError(f"--kubeconfig {kubeconfig}: there is no such file; write it with `{_WRITES_IT}`")
     try:
         return _CONFIG.new_client_from_config(
             config_file=None if kubeconfig is None else str(kubeconfig), context=context
         )
-    except (config.ConfigException, OSError) as error:
-        where = kubeconfig or "KUBECONFIG or ~/.kube/config"
-        raise ValueError(
-            f"{where}: no cluster can be taken from it ({error}); give --kubeconfig FILE, for a stack: "
-            "`pulumi stack output kubeconfig --show-secrets > kubeconfig`"
-        ) from error
+    except config.ConfigException as error:
+        reason = str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (yaml.YAMLError, TypeError, AttributeError, KeyError, UnicodeDecodeError):
+        # The package reads what it expects, and breaks anywhere else.
+        reason = "it isn't a kubeconfig"
+    where = kubeconfig or "KUBECONFIG or ~/.kube/config"
+    raise ValueError(
+        f"{where}: no cluster can be taken from it ({reason}); give --kubeconfig FILE, for a stack: `{_WRITES_IT}`"
+    )
 
 
 def observe(api: Any, *, namespace: str, job: str) -> Observed:

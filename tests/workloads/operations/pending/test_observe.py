@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import yaml
 
-from workloads.operations.pending.observe import connect, observe
+from workloads.operations.pending.observe import _CONFIG, connect, observe
 
 POD = {"metadata": {"name": "a", "namespace": "topolab"}, "spec": {"containers": []}, "status": {"phase": "Pending"}}
 ANSWERS = {
@@ -99,7 +99,26 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path):
 
 
 def test_a_kubeconfig_without_a_cluster_is_named_with_what_to_give(tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere: no cluster can be taken from it .*give --kubeconfig FILE"):
-        connect(tmp_path / "nowhere", None)
-    with pytest.raises(ValueError, match="no cluster can be taken"):
+    with pytest.raises(ValueError, match=r"kubeconfig: no cluster can be taken from it .*give --kubeconfig FILE"):
         connect(kubeconfig(tmp_path, 1), "other")
+
+
+def test_a_kubeconfig_that_is_not_there_is_named_alone(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"--kubeconfig \S*nowhere: there is no such file; write it with `pulumi stack"
+    ):
+        connect(tmp_path / "nowhere", None)
+
+
+@pytest.mark.parametrize("text", ["a: [", "just a text", "clusters: 3", "- 1", b"\xff\xfe\x00"])
+def test_a_file_that_is_something_else_is_told_to_be_no_kubeconfig(text, tmp_path):
+    path = tmp_path / "other"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=r"other: no cluster can be taken from it \(.*kube-?config.*\); give"):
+        connect(path, None)
+
+
+def test_an_ambient_kubeconfig_that_nobody_wrote_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(_CONFIG.kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
+    with pytest.raises(ValueError, match=r"KUBECONFIG or ~/.kube/config: no cluster can be taken from it"):
+        connect(None, None)

@@ -9,10 +9,11 @@ from workloads.operations.leftovers.inventory import Inventory
 from workloads.operations.leftovers.ownership import Owner
 
 
-def document(inventory: Inventory, account: str, owner: Owner) -> dict[str, Any]:
-    """For programs."""
+def document(inventory: Inventory, account: str, owner: Owner, *, account_is_named: bool) -> dict[str, Any]:
+    """For programs. `accountIsNamed`: by the stack file or --account; else it is that of the credentials at hand."""
     return {
         "account": account,
+        "accountIsNamed": account_is_named,
         "region": owner.region,
         "cluster": owner.cluster,
         "destroyed": inventory.is_destroyed,

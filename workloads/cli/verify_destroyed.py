@@ -1,13 +1,15 @@
 """`topo verify-destroyed`: the account is asked, not the state."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from workloads.cli.leftover_table import document, show
 from workloads.cli.output import as_json, print_json
-from workloads.cli.stack_place import name_of, place_of, project_name
-from workloads.operations.leftovers.aws import Aws, RefusedError
+from workloads.cli.stack_place import file_of, name_of, place_of, project_name
+from workloads.operations.leftovers.aws import AT_ONCE, Aws, RefusedError
 from workloads.operations.leftovers.find import find
 from workloads.operations.leftovers.inventory import Inventory
 from workloads.operations.leftovers.ownership import Owner
@@ -42,32 +44,51 @@ def command(
 
     STACK is a name or a stack file; a stack whose file is gone needs --region. Everything that bears the
     stack's tags or its cluster's is listed with the command that removes it. Exit code 0 only where nothing is
-    left but what is kept by choice; an unanswered question proves nothing, so it is 1 too.
+    left but what is kept by choice; an unanswered question proves nothing, so it is 1 too. So is a name that has
+    neither a stack file here nor any trace in the account: an empty answer about it could be that of a mistyped
+    name, and who really means it puts the file back (a bucket that was kept is trace enough).
     """
-    place = place_of(stack)
-    owner = Owner(
-        project=project or project_name(), stack=name_of(stack), region=_region(stack, region or place.region)
-    )
-    aws = Aws(region=owner.region, profile=profile or place.profile)
-    found_account = _allowed(aws.account(), (account,) if account else place.accounts)
-    inventory = find(aws, owner)
-    if sweeps and inventory.sweepable:
-        if not yes:
-            _confirm(inventory, found_account, owner)
+    file, place = file_of(stack), place_of(stack)
+    name = _name(stack, file)
+    owner = Owner(project=project or project_name(), stack=name, region=_region(file, region, place.region))
+    _say(f"asking AWS in {owner.region} whose credentials these are")
+    named, profile = (account,) if account else place.accounts, profile or place.profile
+    found_account = _allowed(Aws(region=owner.region, profile=profile, config=AT_ONCE).account(), named)
+    aws = Aws(region=owner.region, profile=profile)
+    _say(f"account {found_account}, {owner.region}: asking for all that bears the name of stack {owner.stack}")
+    inventory = _known(find(aws, owner), file, found_account, owner)
+    if sweeps and inventory.sweepable and (yes or _confirmed(inventory, found_account, owner)):
         _sweep(aws, owner)
         inventory = find(aws, owner)
     if as_json:
-        print_json(document(inventory, found_account, owner))
+        print_json(document(inventory, found_account, owner, account_is_named=bool(named)))
     else:
         show(inventory, found_account, owner)
+    if not named:
+        _say(_nobody_named(found_account))
     return 0 if inventory.is_destroyed else 1
 
 
-def _region(stack: str, region: str | None) -> str:
-    if region is None:
+def _name(stack: str, file: Path) -> str:
+    if stack == str(file) and not file.exists():
         raise ValueError(
-            f"{stack}: no stack file here names aws:region (a local machine's makes nothing in AWS); give --region"
+            f"{stack}: there is no such file; give a stack file, or the name of a stack and, where its file is gone, "
+            "--region"
         )
+    return name_of(stack)
+
+
+def _region(file: Path, asked: str | None, stated: str | None) -> str:
+    """Another region than the file's would be empty of the stack, and prove nothing."""
+    if asked and stated and asked != stated:
+        raise ValueError(
+            f"--region {asked}: {file} says aws:region {stated}, so the stack stands there; leave --region out, "
+            "or mend the file"
+        )
+    region = asked or stated
+    if region is None:
+        why = "it names no aws:region (a local machine's makes nothing in AWS)" if file.exists() else "it isn't here"
+        raise ValueError(f"stack file {file}: {why}; give --region")
     return region
 
 
@@ -81,9 +102,30 @@ def _allowed(account: str, allowed: Sequence[str]) -> str:
     return account
 
 
-def _confirm(inventory: Inventory, account: str, owner: Owner) -> None:
+def _known(inventory: Inventory, file: Path, account: str, owner: Owner) -> Inventory:
+    """The inventory, or a doubt in it where nothing says that there ever was such a stack."""
+    if file.exists() or inventory.left or inventory.kept or inventory.unproven:
+        return inventory
+    doubt = (
+        f"no stack file {file} here and no trace of {owner.stack} in account {account}, {owner.region}: was the name "
+        "mistyped? If not, put the file back and ask again"
+    )
+    return replace(inventory, unproven=[doubt])
+
+
+def _nobody_named(account: str) -> str:
+    return (
+        f"warning: nobody named the account: {account} is that of the credentials at hand, and another one could hold "
+        "the stack; say which it is with --account ID, or platform.allowedAccounts in the stack file"
+    )
+
+
+def _confirmed(inventory: Inventory, account: str, owner: Owner) -> bool:
     names = ", ".join(f"{one.kind} {one.id}" for one in inventory.sweepable)
-    click.confirm(f"account {account}, {owner.region}: remove {names}?", abort=True, err=True)
+    agreed = click.confirm(f"account {account}, {owner.region}: remove {names}?", err=True)
+    if not agreed:
+        _say("nothing was swept")
+    return agreed
 
 
 def _sweep(aws: Aws, owner: Owner) -> None:

@@ -21,6 +21,9 @@ from workloads.operations.leftovers.find import find
 from workloads.operations.leftovers.inventory import Inventory
 from workloads.operations.leftovers.patience import Patience
 
+_NAMED = f'config:\n  aws:region: us-east-1\n  topolab:platform: {{allowedAccounts: ["{ACCOUNT}"]}}\n'
+_NAMELESS = "config:\n  aws:region: us-east-1\n"
+
 
 @pytest.fixture(autouse=True)
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -37,7 +40,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "Pulumi.yaml").write_text("name: topolab\nruntime: python\n")
-    (tmp_path / "Pulumi.dev.yaml").write_text("config:\n  aws:region: us-east-1\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(_NAMED)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -49,8 +52,12 @@ def node() -> str:
 
 def test_an_empty_account_is_said_to_be_empty_with_its_number(topo):
     called = topo("verify-destroyed", "dev")
-    assert (called.code, called.err) == (0, "")
+    assert called.code == 0
     assert called.out == f"account {ACCOUNT}, us-east-1: nothing is left of stack dev\n"
+    assert called.err.splitlines() == [
+        "asking AWS in us-east-1 whose credentials these are",
+        f"account {ACCOUNT}, us-east-1: asking for all that bears the name of stack dev",
+    ]
 
 
 def test_what_is_left_is_a_table_with_price_and_command_and_the_exit_code_is_one(topo, node):
@@ -76,6 +83,7 @@ def test_for_programs_it_is_json(topo, node):
     assert called.code == 1
     assert document["destroyed"] is False
     assert (document["account"], document["region"], document["cluster"]) == (ACCOUNT, "us-east-1", "topolab-dev")
+    assert document["accountIsNamed"] is True
     assert document["left"] == [
         {
             "kind": "instance",
@@ -133,7 +141,7 @@ def test_a_sweep_that_leaves_nothing_ends_with_zero(topo):
     assert topo("verify-destroyed", "dev", "--sweep").out.endswith("nothing is left of stack dev\n")
 
 
-@pytest.mark.parametrize(("answer", "code", "state"), [("n", 130, "running"), ("y", 0, "terminated")])
+@pytest.mark.parametrize(("answer", "code", "state"), [("n", 1, "running"), ("y", 0, "terminated")])
 def test_a_sweep_asks_first_and_names_the_account_and_what_goes(answer, code, state, topo, node, monkeypatch):
     asked: list[str] = []
 
@@ -146,6 +154,8 @@ def test_a_sweep_asks_first_and_names_the_account_and_what_goes(answer, code, st
     assert called.code == code
     assert scene.instance_states(node) == [state]
     assert f"account {ACCOUNT}, us-east-1: remove instance {node}?" in called.err + "".join(asked)
+    assert ("nothing was swept\n" in called.err) == (answer == "n")
+    assert ("1 left of stack dev\n" in called.out) == (answer == "n")
 
 
 def test_a_listing_changes_nothing(topo, node):
@@ -178,7 +188,7 @@ def asked(monkeypatch) -> dict[str, object]:
     seen: dict[str, object] = {}
 
     def connect(**place):
-        seen.update(place)
+        seen.update({key: value for key, value in place.items() if key != "config"})
         return scene.aws()
 
     def look(_aws, owner) -> Inventory:
@@ -197,28 +207,84 @@ def test_region_profile_and_project_are_those_of_the_files(topo, folder, asked):
         assert asked == {"region": "us-west-2", "profile": "lab", "owner": ("topolab", "dev", "us-west-2")}
 
 
-def test_options_come_before_the_files(topo, asked):
-    options = ("--region", "eu-west-1", "--profile", "mine", "--project", "other")
-    topo("verify-destroyed", "dev", *options)
-    assert asked == {"region": "eu-west-1", "profile": "mine", "owner": ("other", "dev", "eu-west-1")}
+def test_profile_and_project_of_the_options_come_before_the_files(topo, asked):
+    options = ("--region", "us-east-1", "--profile", "mine", "--project", "other")
+    assert topo("verify-destroyed", "dev", *options).code == 0
+    assert asked == {"region": "us-east-1", "profile": "mine", "owner": ("other", "dev", "us-east-1")}
 
 
-def test_a_stack_whose_file_is_gone_needs_a_region_and_nothing_else(topo, asked):
+def test_a_region_that_contradicts_the_stack_file_is_refused_before_aws_is_asked(topo, asked):
+    called = topo("verify-destroyed", "dev", "--region", "eu-west-1")
+    assert (called.code, asked) == (2, {})
+    assert called.err == (
+        "topo: --region eu-west-1: Pulumi.dev.yaml says aws:region us-east-1, so the stack stands there; leave "
+        "--region out, or mend the file\n"
+    )
+
+
+def test_a_stack_whose_file_is_gone_needs_a_region(topo, asked):
     called = topo("verify-destroyed", "gone")
     assert called.code == 2
-    assert called.err.startswith("topo: gone: no stack file here names aws:region")
-    assert topo("verify-destroyed", "gone", "--region", "us-east-1").code == 0
+    assert called.err == "topo: stack file Pulumi.gone.yaml: it isn't here; give --region\n"
+    topo("verify-destroyed", "gone", "--region", "us-east-1")
     assert asked["owner"] == ("topolab", "gone", "us-east-1")
+
+
+def test_a_stack_file_without_a_region_says_so(topo, folder):
+    (folder / "Pulumi.lab.yaml").write_text("config:\n  topolab:topology: cpu-2x1-tcp\n")
+    called = topo("verify-destroyed", "lab")
+    assert called.code == 2
+    assert called.err.startswith("topo: stack file Pulumi.lab.yaml: it names no aws:region (a local machine's makes")
+
+
+def test_a_stack_file_that_is_not_there_is_told_to_be_missing(topo, asked):
+    called = topo("verify-destroyed", "Pulumi.nope.yaml", "--region", "us-east-1")
+    assert (called.code, asked) == (2, {})
+    assert called.err.startswith("topo: Pulumi.nope.yaml: there is no such file; give a stack file, or the name")
+
+
+def test_a_name_without_a_file_or_a_trace_may_be_mistyped_and_proves_nothing(topo):
+    called = topo("verify-destroyed", "devv", "--region", "us-east-1")
+    assert called.code == 1
+    assert called.out == (
+        f"not proven: no stack file Pulumi.devv.yaml here and no trace of devv in account {ACCOUNT}, us-east-1: was "
+        "the name mistyped? If not, put the file back and ask again\n"
+    )
+    assert json.loads(topo("verify-destroyed", "devv", "--region", "us-east-1", "--json").out)["destroyed"] is False
+
+
+def test_a_bucket_that_was_kept_is_trace_enough_of_a_stack_whose_file_is_gone(topo, folder):
+    scene.bucket("topolab-dev-7f3a", {**OWN, **KEPT})
+    (folder / "Pulumi.dev.yaml").unlink()
+    assert topo("verify-destroyed", "dev", "--region", "us-east-1").code == 0
+
+
+@pytest.mark.usefixtures("node")
+def test_what_a_sweep_removed_was_trace_enough_too(topo, folder):
+    (folder / "Pulumi.dev.yaml").unlink()
+    assert topo("verify-destroyed", "dev", "--region", "us-east-1", "--sweep", "--yes").code == 0
+
+
+def test_an_account_that_nobody_named_is_said_to_be_the_credentials_own(topo, folder):
+    (folder / "Pulumi.dev.yaml").write_text(_NAMELESS)
+    called = topo("verify-destroyed", "dev", "--json")
+    assert called.code == 0
+    assert f"warning: nobody named the account: {ACCOUNT} is that of the credentials at hand" in called.err
+    document = json.loads(called.out)
+    assert (document["account"], document["accountIsNamed"]) == (ACCOUNT, False)
+    named = topo("verify-destroyed", "dev", "--account", ACCOUNT, "--json")
+    assert "nobody named" not in named.err
+    assert json.loads(named.out)["accountIsNamed"] is True
 
 
 @pytest.mark.usefixtures("asked")
 def test_outside_the_programs_folder_the_project_is_asked_for(topo, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    called = topo("verify-destroyed", "dev", "--region", "us-east-1")
+    called = topo("verify-destroyed", "../Pulumi.dev.yaml")
     assert called.code == 2
     assert "give --project" in called.err
-    assert topo("verify-destroyed", "dev", "--region", "us-east-1", "--project", "topolab").code == 0
+    assert topo("verify-destroyed", "../Pulumi.dev.yaml", "--project", "topolab").code == 0
 
 
 @pytest.mark.parametrize("way", ["option", "stack file"])

@@ -16,6 +16,13 @@ _CONFIG = Config(
     connect_timeout=10,
     read_timeout=30,
 )
+AT_ONCE_S = 3
+"""To connect, twice: somebody waits before an empty screen, and a network that is away is told within seven seconds."""
+AT_ONCE = Config(
+    retries={"mode": "standard", "total_max_attempts": 2},
+    connect_timeout=AT_ONCE_S,
+    read_timeout=10,
+)
 DENIED = frozenset({
     "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "NotAuthorized",
     "UnauthorizedException", "403",

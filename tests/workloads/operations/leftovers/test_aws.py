@@ -1,5 +1,8 @@
 """Retries, whose credentials they are, and errors as sentences."""
 
+import contextlib
+import socket
+import threading
 import time
 
 import pytest
@@ -9,7 +12,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from tests.workloads.operations.leftovers import scene
 from tests.workloads.operations.leftovers.scene import ACCOUNT, KARPENTER, aws
-from workloads.operations.leftovers.aws import Aws, RefusedError, sentences, tags_of
+from workloads.operations.leftovers.aws import AT_ONCE, AT_ONCE_S, Aws, RefusedError, sentences, tags_of
 
 THROTTLED = (
     b"<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>slow</Message></Error></Errors></Response>"
@@ -72,6 +75,28 @@ def test_the_account_is_asked_for_and_held_to():
     aws().must_be(ACCOUNT)
     with pytest.raises(RefusedError, match=f"of account {ACCOUNT}, and the stack stands in 999999999999: nothing was"):
         aws().must_be("999999999999")
+
+
+def test_a_person_who_waits_is_told_within_seconds_that_aws_is_away(monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    asked: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as closing:
+        threading.Thread(target=hang_up, args=(closing, asked), daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{closing.getsockname()[1]}")
+        away = Aws(region="us-east-1", profile=None, config=AT_ONCE)
+        with pytest.raises(RefusedError, match="whose credentials these are: AWS can't be asked"):
+            away.account()
+    assert len(asked) == 2
+    assert 2 * AT_ONCE_S + sum(slept) < 8
+
+
+def hang_up(server: socket.socket, asked: list[int]) -> None:
+    """Take each call and end it; the socket's end ends this."""
+    with contextlib.suppress(OSError):
+        while True:
+            server.accept()[0].close()
+            asked.append(1)
 
 
 def test_a_profile_that_is_not_there_is_a_sentence():

@@ -5,10 +5,11 @@ import json
 from tests.e2e.cloud.account import Account, Cluster, Facts, now
 from tests.e2e.cloud.eks_clusters import active_cluster, cluster_of, has_nodes, update_done
 from tests.e2e.cloud.wire import Answer, Call, Refusal
+from workloads.catalogue.versions import KUBERNETES
 
 ADDONS = {
     "vpc-cni": "v1.23.0-eksbuild.1",
-    "kube-proxy": "v1.35.4-eksbuild.1",
+    "kube-proxy": f"v{KUBERNETES}.4-eksbuild.1",
     "coredns": "v1.14.0-eksbuild.1",
     "eks-pod-identity-agent": "v1.3.12-eksbuild.1",
     "aws-ebs-csi-driver": "v1.58.0-eksbuild.1",
@@ -16,7 +17,12 @@ ADDONS = {
     "eks-node-monitoring-agent": "v1.7.0-eksbuild.1",
     "metrics-server": "v0.8.1-eksbuild.1",
 }
-"""Addons of the account, with the one version of each."""
+"""Addons of the account, with the one version of each.
+
+The program pins none: EKS gives its default. The names are those of the EKS User Guide ("EKS add-ons", "community
+add-ons"), the versions each project's release as of August 2026 with a build number that is ours; nothing depends on
+them but that there is one.
+"""
 _ON_NODES = {"coredns", "aws-ebs-csi-driver", "aws-fsx-csi-driver", "metrics-server"}
 """Deployments: healthy only where a node can take them."""
 
@@ -104,7 +110,7 @@ def delete_addon(account: Account, call: Call) -> Answer:
 
 def describe_addon_versions(_: Account, call: Call) -> Answer:
     """One version of each."""
-    wanted, kubernetes = call.params.get("addonName"), call.params.get("kubernetesVersion", "1.35")
+    wanted, kubernetes = call.params.get("addonName"), call.params.get("kubernetesVersion", KUBERNETES)
     return {
         "addons": [
             {

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from workloads.catalogue.versions import KUBERNETES
+
 ACCOUNT = "arn:aws:iam::123456789012"
 
 
@@ -27,7 +29,7 @@ class Ground:
     def cluster(self, **changes: Any) -> dict[str, Any]:
         return {
             "name": "lab",
-            "version": "1.35",
+            "version": KUBERNETES,
             "roleArn": f"{ACCOUNT}:role/cluster",
             "resourcesVpcConfig": {"subnetIds": self.subnets},
             "accessConfig": {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True},

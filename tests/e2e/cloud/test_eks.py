@@ -12,6 +12,7 @@ from tests.e2e.cloud.ground import ACCOUNT
 from tests.e2e.cloud.inventory import inventory
 from tests.e2e.operations import read
 from tests.e2e.site import Site
+from workloads.catalogue.versions import KUBERNETES
 
 pytestmark = pytest.mark.e2e
 
@@ -195,7 +196,7 @@ def test_an_addon_of_pods_is_healthy_only_on_nodes(ground):
 
 def test_addons_of_the_account(ground, refused):
     ground.up()
-    (offered,) = ground.eks.describe_addon_versions(addonName="coredns", kubernetesVersion="1.35")["addons"]
+    (offered,) = ground.eks.describe_addon_versions(addonName="coredns", kubernetesVersion=KUBERNETES)["addons"]
     version = offered["addonVersions"][0]["addonVersion"]
     ground.eks.create_addon(clusterName="lab", addonName="coredns", addonVersion=version)
 

@@ -11,6 +11,7 @@ from tests.e2e.providers.aws.stand_in import UNFINISHED
 from tests.e2e.providers.aws.table import KINDS
 from tests.e2e.providers.serving import Found, InitFailedError, RefusedError, Resource
 from tests.e2e.site import ACCOUNT
+from workloads.catalogue.versions import KUBERNETES
 
 pytestmark = pytest.mark.e2e
 
@@ -108,7 +109,7 @@ def cluster(stack):
         "eks",
         name="one",
         roleArn=role.outputs["arn"],
-        version="1.35",
+        version=KUBERNETES,
         accessConfig={"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True},
         vpcConfig={"subnetIds": [one.identifier for one in subnets], "endpointPublicAccess": True},
     )
@@ -271,7 +272,7 @@ def test_a_cluster_comes_changes_and_goes(stack, grounds):
     stack.up("PodIdentityAssociation", "karpenter", **identity, roleArn=role.outputs["arn"], tags={"a": "b"})
     open_to = {"subnetIds": [one.identifier for one in subnets], "endpointPublicAccess": True}
     changed = stack.up(
-        "Cluster", "eks", name="one", roleArn=role.outputs["arn"], version="1.35", tags={"a": "b"},
+        "Cluster", "eks", name="one", roleArn=role.outputs["arn"], version=KUBERNETES, tags={"a": "b"},
         accessConfig=made.inputs["accessConfig"], vpcConfig={**open_to, "publicAccessCidrs": ["9.9.9.9/32"]},
     )  # fmt: skip
     assert changed.outputs["vpcConfig"]["publicAccessCidrs"] == ["9.9.9.9/32"]
@@ -290,7 +291,7 @@ def test_questions_are_answered(aws):
     zones = aws.invoke("aws:index/getAvailabilityZones:getAvailabilityZones", asked)
     assert "us-east-1b" in zones["names"]
     assert "use1-az3" not in zones["zoneIds"]
-    version = {"addonName": "vpc-cni", "kubernetesVersion": "1.35", "mostRecent": True}
+    version = {"addonName": "vpc-cni", "kubernetesVersion": KUBERNETES, "mostRecent": True}
     assert aws.invoke("aws:eks/getAddonVersion:getAddonVersion", version)["version"].startswith("v1.")
     assert aws.invoke("aws:index/getPartition:getPartition", {})["partition"] == "aws"
     with pytest.raises(RefusedError, match="unknown argument owner; known here: none"):

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from infra.teardown import LIMIT_S as GUARD_S
 from tests.e2e.engine import processes
 from tests.e2e.engine.events import Changes, changes_of, messages, read_events
 
 _LOOK_EVERY_S = 0.02
+_PATIENCE_S = 600.0
 _LAST_LINES = 60
 
 
@@ -105,8 +107,9 @@ class Running:
         processes.reap(self._mark)
         return self._over()
 
-    def finish(self, within_s: float = 600.0) -> Outcome:
-        """Wait for its own end; RuntimeError, all of it killed, when that takes longer."""
+    def finish(self, within_s: float | None = None) -> Outcome:
+        """Wait for its own end; RuntimeError, all of it killed, when that takes longer. None: `patience_s`."""
+        within_s = patience_s(self.command[0]) if within_s is None else within_s
         try:
             self.process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -131,6 +134,11 @@ class Running:
 
     def _count(self, kind: str) -> int:
         return sum(kind in event and not event[kind].get("planning") for event in read_events(self._events))
+
+
+def patience_s(verb: str) -> float:
+    """How long a command may take. A guard that waits for its whole limit must come to its own sentence."""
+    return _PATIENCE_S + (GUARD_S if verb == "destroy" else 0.0)
 
 
 def lines_of(log: Path) -> int:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from google.protobuf.struct_pb2 import Struct
 
+from infra.teardown import LIMIT_S
 from tests.e2e.engine import packages
 from tests.e2e.engine.events import kind_of, name_of, plain
 from tests.e2e.engine.requirements import lacking
+from tests.e2e.engine.running import patience_s
 from tests.e2e.engine.runtime import runtime_of
 
 
@@ -79,3 +81,8 @@ def test_a_urn_gives_the_own_kind_and_name():
 
 def test_colours_are_taken_out_of_messages():
     assert plain("<{%fg 1%}>error: <{%reset%}>50% <{of}>") == "error: 50% <{of}>"
+
+
+def test_a_destroy_is_waited_for_until_its_guards_had_their_whole_limit_and_a_word_more():
+    assert patience_s("destroy") >= LIMIT_S + 300
+    assert patience_s("up") == patience_s("preview") < LIMIT_S

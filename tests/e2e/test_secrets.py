@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.e2e.engine.events import kind_of
 from tests.e2e.walk import STACK, must_be_empty
 from workloads.planning.plan import NAMESPACE
 
@@ -20,6 +22,7 @@ TOKEN = f"hf_{secrets.token_hex(17)}"
 KEY = "topolab:hfToken"
 WITNESSES = (f"topolab-{STACK}", "NodePool", "wikitext")
 """What is no secret and is all over the place."""
+CREDENTIALS = "credentials of the kubeconfig"
 _SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
@@ -36,15 +39,18 @@ def left_on_disk(standing, module_workspace, installation) -> dict[str, list[str
     assert [base64.b64decode(value).decode() for data in held for value in data.values()] == [TOKEN]
     user.refresh(STACK, "--diff").must_succeed()
     user.outputs(STACK)
+    guards = [one for one in user.resources(STACK) if "kubeconfig" in one.get("inputs", {})]
+    assert {kind_of(one["urn"]).rpartition(":")[2] for one in guards} >= {"NodesDrained", "kubernetes"}
     user.set_secret(STACK, KEY, f"{TOKEN}-another")
     user.up(STACK, "--diff").must_succeed()
     user.destroy(STACK, "--diff", "--skip-preview").must_succeed()
     searched = {str(path): path.read_bytes() for path in files(standing.site.folder, user.folder, installation.home)}
     found = {
         text: [path for path, held in searched.items() if text.encode() in held]
-        for text in (*written(TOKEN), *WITNESSES)
+        for text in (*written(TOKEN), *credentials(standing.site.kubeconfig), *WITNESSES)
     }
-    return {**found, "": list(searched)}
+    own = [path for text in credentials(standing.site.kubeconfig) for path in found[text]]
+    return {**found, "": list(searched), CREDENTIALS: own}
 
 
 def files(*folders: Path) -> Iterator[Path]:
@@ -62,6 +68,23 @@ def written(token: str) -> Iterable[str]:
         encoded = base64.b64encode(b"x" * offset + token.encode()).decode()
         # Without the letters that depend on what stands before and after.
         yield encoded[4 if offset else 0 : -4]
+
+
+def credentials(kubeconfig: Path) -> list[str]:
+    """What lets its holder into the cluster: the admin's key, as the kubeconfig holds it and as it is."""
+    (user,) = yaml.safe_load(kubeconfig.read_text())["users"]
+    encoded = user["user"]["client-key-data"]
+    return [encoded, base64.b64decode(encoded).decode().splitlines()[1]]
+
+
+def test_the_kubeconfigs_key_is_in_no_file_of_the_user_though_provider_and_guard_keep_it_in_the_state(
+    left_on_disk, standing, module_workspace, installation
+):
+    users = (module_workspace.folder, installation.home)
+    holding = [path for path in left_on_disk[CREDENTIALS] if any(Path(path).is_relative_to(one) for one in users)]
+    assert holding == []
+    # The same search finds it where the account keeps it.
+    assert str(standing.site.kubeconfig) in left_on_disk[CREDENTIALS]
 
 
 @pytest.mark.parametrize("text", list(written(TOKEN)), ids=["clear", "base64", "base64 by one", "base64 by two"])

@@ -6,10 +6,11 @@ A fault matches an operation by `who` (as in the operation log) and a regular ex
 import fcntl
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.operations import Actor
 
@@ -33,6 +34,18 @@ class Fault:
 def plan_faults(path: Path, faults: Sequence[Fault]) -> None:
     """Replace all faults; counting starts anew."""
     path.write_text(json.dumps([{**asdict(fault), "seen": 0} for fault in faults]))
+
+
+def faults_met(path: Path) -> int:
+    """How many operations met one of the faults so far."""
+    entries = json.loads(path.read_text()) if path.exists() else []
+    return sum(_met(entry) for entry in entries)
+
+
+def _met(entry: Mapping[str, Any]) -> int:
+    # The first match is number 1; of two faults that match an operation the first alone is met, which none needs.
+    since: int = entry["seen"] - entry["nth"] + 1
+    return max(0, since if entry["times"] is None else min(since, entry["times"]))
 
 
 def fault_of(path: Path, who: Actor, what: str) -> Fault | None:

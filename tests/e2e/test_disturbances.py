@@ -11,6 +11,7 @@ from tests.e2e.children import wait_until
 from tests.e2e.engine.events import kind_of, name_of
 from tests.e2e.engine.running import Outcome
 from tests.e2e.faults import Fault
+from tests.e2e.operations import Operation, position
 from tests.e2e.site import REGION
 from tests.e2e.standing import Standing
 
@@ -27,6 +28,7 @@ class Story:
     """One stack, disturbed three times."""
 
     slow: Outcome
+    making: list[Operation]
     throttled: int
     drift: Outcome
     mended: Outcome
@@ -46,7 +48,8 @@ def story(standing, module_workspace) -> Story:
         Fault(who="aws", match="^CreateSubnet", times=2, error="Throttling"),
     )
     slow = user.up(STACK).must_succeed()
-    throttled = sum(one.outcome == "Throttling" for one in standing.operations())
+    making = standing.operations()
+    throttled = sum(one.outcome == "Throttling" for one in making)
     standing.faults()
 
     (subnet,) = [one["id"] for one in user.resources(STACK) if one["urn"].endswith("Subnet::gpu-private")]
@@ -65,6 +68,7 @@ def story(standing, module_workspace) -> Story:
     user.destroy(STACK).must_succeed()
     return Story(
         slow=slow,
+        making=making,
         throttled=throttled,
         drift=drift,
         mended=mended,
@@ -103,8 +107,11 @@ def names(urns: tuple[str, ...]) -> set[str]:
 
 def test_a_slow_and_throttling_aws_is_waited_for(story):
     assert story.throttled == 2
-    assert story.slow.seconds > SLOW_S
     assert story.slow.changes.failed == ()
+    gateway = position(story.making, who="aws", verb="CreateNatGateway")
+    assert story.making[gateway].details["delayed_s"] >= SLOW_S
+    through_it = [one for one in story.making[gateway:] if one.verb == "CreateRoute"]
+    assert through_it, "the routes to the gateway wait for it"
 
 
 def test_a_refresh_sees_what_somebody_did(story):

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -93,8 +93,10 @@ class Cloud:
     def _called(self, call: Call, environ: Environ) -> Response:
         subject, dry = asked_subject(call), bool(call.params.get("DryRun"))
         fault = None if dry else fault_of(self._folder / "faults.json", "aws", f"{call.action} {subject}")
+        began = time.monotonic()
         if fault is not None and fault.delay_s:
             time.sleep(fault.delay_s)
+        delayed_s = time.monotonic() - began
         with self._one_at_a_time:
             site = site_of(self._folder)
             self._account.kubeconfig = None if site is None else site.kubeconfig
@@ -102,7 +104,7 @@ class Cloud:
             error = None if fault is None else fault.error
             response = self._refused_by_fault(call, error) if error else self._done(call, environ)
             if not is_read(call.action) and not dry:
-                self._log(call, subject, response)
+                self._log(call, subject, response, {"delayed_s": delayed_s} if fault and fault.delay_s else {})
                 for event in events if response.ok else []:
                     append(self._folder / "operations.jsonl", event)
         return response
@@ -156,15 +158,15 @@ class Cloud:
             raise NotImplementedError("moto has no path for it")
         return Response(status=code, headers=dict(headers), body=body)
 
-    def _log(self, call: Call, subject: str, response: Response) -> None:
+    def _log(self, call: Call, subject: str, response: Response, details: Mapping[str, Any]) -> None:
         outcome, made = "ok", None
         if not response.ok:
             outcome = str(wire.understood(call, response).get("Error", {}).get("Code") or response.status)
         elif not isinstance(made := _made(call, response), str):
             made = None
-        operation = Operation(who="aws", verb=call.action, subject=made or subject, outcome=outcome)
         if made is not None and subject:
-            operation = replace(operation, details={"name": subject})
+            details = {"name": subject, **details}
+        operation = Operation(who="aws", verb=call.action, subject=made or subject, outcome=outcome, details=details)
         append(self._folder / "operations.jsonl", operation)
 
 

@@ -1,16 +1,18 @@
 """The account's front: log, faults, signatures, and what it doesn't know."""
 
-import time
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.e2e.children import wait_until
 from tests.e2e.cloud.inventory import inventory
 from tests.e2e.cloud.start import reset_cloud
-from tests.e2e.faults import Fault, plan_faults
+from tests.e2e.faults import Fault, faults_met, plan_faults
 from tests.e2e.operations import read
+from workloads.catalogue.versions import KUBERNETES
 
 pytestmark = pytest.mark.e2e
 
@@ -85,11 +87,27 @@ def test_a_fault_names_its_subject(client, cloud_folder, refused):
     assert refused(client("iam").delete_role, RoleName="b") == "Throttling"
 
 
-def test_a_slow_creation_lets_others_pass(client, cloud_folder):
+def test_a_slow_creation_is_logged_with_its_delay_and_lets_others_pass(client, cloud_folder):
     plan_faults(cloud_folder / "faults.json", [Fault(who="aws", match="^CreateVpc", delay_s=0.5)])
-    began = time.monotonic()
-    client("ec2").create_vpc(CidrBlock="10.0.0.0/16")
-    assert time.monotonic() - began >= 0.5
+    ec2, others = client("ec2"), client("iam")
+    slow = threading.Thread(target=lambda: ec2.create_vpc(CidrBlock="10.0.0.0/16"))
+    slow.start()
+    wait_until(lambda: faults_met(cloud_folder / "faults.json") == 1, 5, "the fault is met")
+    others.create_role(RoleName="a", AssumeRolePolicyDocument="{}")
+    slow.join()
+    quick, delayed = read(cloud_folder / "operations.jsonl")
+    assert (quick.verb, dict(quick.details).get("delayed_s")) == ("CreateRole", None)
+    assert delayed.verb == "CreateVpc"
+    assert delayed.details["delayed_s"] >= 0.5
+
+
+def test_the_faults_that_were_met_are_counted(client, cloud_folder, refused):
+    faults = cloud_folder / "faults.json"
+    plan_faults(faults, [Fault(who="aws", match="^DeleteRole", nth=2, error="Throttling")])
+    assert faults_met(faults) == 0
+    for code, met in (("NoSuchEntity", 0), ("Throttling", 1), ("NoSuchEntity", 1)):
+        assert refused(client("iam").delete_role, RoleName="a") == code
+        assert faults_met(faults) == met
 
 
 @pytest.mark.parametrize("service", ["ec2", "iam", "eks", "sqs"])
@@ -157,7 +175,7 @@ def test_the_tagging_api_lists_what_aws_lists_there(ground, client, cloud):
 
 
 def test_what_aws_publishes(client, refused):
-    name = "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia/recommended/image_id"
+    name = f"/aws/service/eks/optimized-ami/{KUBERNETES}/amazon-linux-2023/x86_64/nvidia/recommended/image_id"
     image = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     (found,) = client("ec2").describe_images(ImageIds=[image])["Images"]
     assert (found["Architecture"], "nvidia" in found["Name"]) == ("x86_64", True)

@@ -11,7 +11,7 @@ from tests.e2e.cloud.start import reset_cloud, start_cloud
 from tests.e2e.cluster.api import Api
 from tests.e2e.cluster.census import census
 from tests.e2e.cluster.cluster import Cluster, start_cluster
-from tests.e2e.faults import Fault, plan_faults
+from tests.e2e.faults import Fault, faults_met, plan_faults
 from tests.e2e.kubelet.launch import Kubelet, start_kubelet
 from tests.e2e.operations import Operation, read
 from tests.e2e.site import Site
@@ -20,10 +20,13 @@ from tests.e2e.tools import module_path
 KEPT = frozenset({"s3:bucket"})
 """What stays in the account by choice: the records."""
 
-_OF_HELM = {
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-    "Namespace": "/api/v1/namespaces",
+HELMS = {
+    "CustomResourceDefinition/jobsets.jobset.x-k8s.io": (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/jobsets.jobset.x-k8s.io"
+    ),
+    "Namespace/kubeflow-system": "/api/v1/namespaces/kubeflow-system",
 }
+"""What helm leaves in a cluster by its own rules, and its path: a chart's `crds/`, a namespace that it made."""
 _SWEPT_S = 20.0
 
 
@@ -76,6 +79,10 @@ class Standing:
         """Replace all faults to come."""
         plan_faults(self.site.faults, faults)
 
+    def faults_met(self) -> int:
+        """How many operations met one of these faults."""
+        return faults_met(self.site.faults)
+
     def kubelet(self) -> Kubelet:
         """The process kubelet, started when first asked for."""
         if self._kubelet is None:
@@ -109,13 +116,12 @@ class Standing:
             self._parts = parts.pop_all()
 
     def _sweep(self) -> None:
-        """Take away what helm leaves behind by its own rules: CRDs of a `crds/` folder, a namespace that it made."""
+        """Take away what helm left, where nothing else is left."""
         found = self.census()
-        if self.left() or not all(one.startswith(tuple(_OF_HELM)) for one in found):
+        if self.left() or not HELMS.keys() >= set(found):
             return
         for one in found:
-            kind, _, name = one.partition("/")
-            self.api.delete(f"{_OF_HELM[kind]}/{name}")
+            self.api.delete(HELMS[one])
         with suppress(TimeoutError):
             wait_until(lambda: not self.census(), _SWEPT_S, "what helm left is gone")
 

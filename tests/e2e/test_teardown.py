@@ -3,9 +3,7 @@
 The guards run where Pulumi runs them: in its dynamic provider, from the checkout, with inputs from the state.
 """
 
-import json
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,25 +13,14 @@ import pytest
 
 from tests.e2e.cloud.leftovers import leave_interface, leave_node
 from tests.e2e.engine.running import Outcome
+from tests.e2e.listing import Listing, look
 from tests.e2e.operations import Operation, position
 from tests.e2e.site import ACCOUNT, REGION
-from tests.source import ROOT
 
 pytestmark = pytest.mark.e2e
 
 STACK = "dev"
 CLUSTER = "topolab-dev"
-
-
-@dataclass(kw_only=True)
-class Looked:
-    """What `topo verify-destroyed` said."""
-
-    code: int
-    document: dict[str, Any]
-
-    def left(self, kind: str) -> list[str]:
-        return [one["id"] for one in self.document["left"] if one["kind"] == kind]
 
 
 @dataclass(kw_only=True)
@@ -51,9 +38,9 @@ class Story:
 
     left: Left
     stopped: Outcome
-    looked: Looked
+    looked: Listing
     ended: Outcome
-    looked_again: Looked
+    looked_again: Listing
     inventory: Mapping[str, list[str]]
     operations: list[Operation]
 
@@ -67,7 +54,7 @@ def story(standing, module_workspace) -> Story:
     ec2 = client(standing, "ec2")
     ec2.modify_instance_attribute(InstanceId=left.instance, DisableApiTermination={"Value": True})
     stopped = user.destroy(STACK)
-    looked = look(user)
+    looked = look(user, STACK)
     ec2.modify_instance_attribute(InstanceId=left.instance, DisableApiTermination={"Value": False})
     ended = user.destroy(STACK)
     return Story(
@@ -75,7 +62,7 @@ def story(standing, module_workspace) -> Story:
         stopped=stopped,
         looked=looked,
         ended=ended,
-        looked_again=look(user),
+        looked_again=look(user, STACK),
         inventory=standing.inventory(),
         operations=standing.operations(),
     )
@@ -109,14 +96,6 @@ def leave(standing, user) -> Left:
     )
     interface = leave_interface(ec2, cluster=CLUSTER, subnet_id=subnet, group_ids=[group], instance_id=node.instance_id)
     return Left(instance=node.instance_id, template=node.launch_template_id, interface=interface)
-
-
-def look(user) -> Looked:
-    """`./topo verify-destroyed dev --json`, as a user runs it."""
-    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "workloads", "verify-destroyed", STACK, "--json"]
-    done = subprocess.run(command, cwd=user.project, env=user.environment, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return Looked(code=done.returncode, document=json.loads(done.stdout))
 
 
 def test_a_node_that_cannot_be_ended_stops_the_destroy_with_a_sentence_that_names_it(story):
@@ -193,4 +172,4 @@ def test_a_cluster_that_does_not_answer_is_given_up_by_the_documented_command(st
     assert f"cluster {CLUSTER} doesn't answer" in given_up.output
     assert f"terminating {left.instance}" in given_up.output
     assert standing.left() == {}
-    assert look(workspace).code == 0
+    assert look(workspace, STACK).code == 0

@@ -3,8 +3,10 @@
 import pytest
 
 from tests.e2e.providers.aws.table import KINDS
-from tests.e2e.recovery import IDEMPOTENT, NAMED_BY_AWS, NAMED_BY_US
+from tests.e2e.recovery import ASKED_FOR, IDEMPOTENT, LISTED, NAMED_BY_US
 from tests.e2e.walk import ROUNDS, rounds, seed
+from workloads.operations.leftovers.inventory import FILE_SYSTEM
+from workloads.operations.leftovers.of_ec2 import KINDS as EC2
 
 
 def test_rounds_and_seed_are_those_of_the_shell(monkeypatch):
@@ -21,9 +23,13 @@ def test_without_a_word_the_rounds_are_many_and_the_seed_is_another_each_time(mo
 
 
 def test_each_type_of_the_account_is_named_in_one_way_or_may_be_made_twice():
-    ways = [*NAMED_BY_AWS, *NAMED_BY_US, *IDEMPOTENT]
+    ways = [*LISTED, *ASKED_FOR, *NAMED_BY_US, *IDEMPOTENT]
     assert sorted(ways) == sorted(set(ways))
     assert set(ways) == set(KINDS)
+
+
+def test_what_the_listing_finds_is_called_as_the_listing_calls_it():
+    assert set(LISTED.values()) <= {FILE_SYSTEM, *(kind.kind for kind in EC2)}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +41,7 @@ def test_each_type_of_the_account_is_named_in_one_way_or_may_be_made_twice():
             "r-rtb-11080289494_0.0.0.0/0",
         ),
         ("aws:eks/addon:Addon", {"clusterName": "c", "addonName": "coredns"}, "c:coredns"),
+        ("aws:iam/policy:Policy", {"name": "p"}, "arn:aws:iam::123456789012:policy/p"),
         ("aws:iam/rolePolicy:RolePolicy", {"role": "r", "name": "p"}, "r:p"),
     ],
 )

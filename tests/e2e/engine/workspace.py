@@ -121,13 +121,13 @@ class Workspace:
         """`pulumi config set --secret KEY`, the value typed: only its cipher text goes into the stack file."""
         self.pulumi("config", "set", "--stack", stack, "--secret", key, typed=value).must_succeed()
 
-    def up(self, stack: str, *more: str) -> Outcome:
+    def up(self, stack: str, *more: str, variables: Mapping[str, str] | None = None) -> Outcome:
         """`pulumi up --stack STACK --yes`."""
-        return self.start_up(stack, *more).finish()
+        return self.start_up(stack, *more, variables=variables).finish()
 
-    def start_up(self, stack: str, *more: str) -> Running:
+    def start_up(self, stack: str, *more: str, variables: Mapping[str, str] | None = None) -> Running:
         """The same, left running."""
-        return self.start("up", "--stack", stack, "--yes", *more)
+        return self.start("up", "--stack", stack, "--yes", *more, variables=variables)
 
     def preview(self, stack: str, *more: str) -> Outcome:
         """`pulumi preview --stack STACK`."""

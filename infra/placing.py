@@ -51,6 +51,10 @@ def connect(
     """The provider that every object goes through; no kubeconfig: the ambient one.
 
     Configuration is changed in place: replaced, it would be missing while the old run's pods still look for it.
+    An object that is there already is refused, as by default since pulumi-kubernetes 4.29: with `upsertExistingObjects`
+    a resource that was renamed without an alias would be taken over and then deleted under its old name (issue 2926),
+    and a TrainJob that another stack left would pass for this run's. After a kill one `pulumi up` may take over what
+    the last one made: PULUMI_K8S_UPSERT_EXISTING_OBJECTS=true (README).
     """
     return kubernetes.Provider(
         "kubernetes",

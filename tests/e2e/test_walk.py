@@ -3,8 +3,9 @@
 import pytest
 
 from tests.e2e.providers.aws.table import KINDS
-from tests.e2e.recovery import ASKED_FOR, IDEMPOTENT, LISTED, NAMED_BY_US
+from tests.e2e.recovery import ASKED_FOR, IDEMPOTENT, LISTED, NAMED_BY_US, TAKES_OVER
 from tests.e2e.walk import ROUNDS, rounds, seed
+from tests.source import ROOT
 from workloads.operations.leftovers.inventory import FILE_SYSTEM
 from workloads.operations.leftovers.of_ec2 import KINDS as EC2
 
@@ -26,6 +27,11 @@ def test_each_type_of_the_account_is_named_in_one_way_or_may_be_made_twice():
     ways = [*LISTED, *ASKED_FOR, *NAMED_BY_US, *IDEMPOTENT]
     assert sorted(ways) == sorted(set(ways))
     assert set(ways) == set(KINDS)
+
+
+def test_what_takes_over_after_a_kill_is_what_the_readme_says():
+    (words,) = (f"{name}={value} pulumi up" for name, value in TAKES_OVER.items())
+    assert words in [line.strip() for line in (ROOT / "README.md").read_text().splitlines()]
 
 
 def test_what_the_listing_finds_is_called_as_the_listing_calls_it():

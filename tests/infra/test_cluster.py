@@ -68,3 +68,9 @@ def test_a_profile_of_aws_is_used_by_provider_and_kubeconfig_alike(dev):
     assert graph.one("pulumi:providers:aws").inputs["profile"] == "lab"
     assert graph.one("eks:index:Cluster").inputs["providerCredentialOpts"] == {"profileName": "lab"}
     assert "providerCredentialOpts" not in dev.one("eks:index:Cluster").inputs
+
+
+def test_an_object_that_is_there_already_is_refused_but_by_one_run_that_is_told_to_take_it_over(dev, monkeypatch):
+    assert "upsertExistingObjects" not in dev.one("pulumi:providers:kubernetes").inputs
+    monkeypatch.setenv("PULUMI_K8S_UPSERT_EXISTING_OBJECTS", "true")
+    assert run(read_stack("dev")).one("pulumi:providers:kubernetes").inputs["upsertExistingObjects"] == "true"

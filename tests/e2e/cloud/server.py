@@ -15,7 +15,7 @@ from moto.core.exceptions import ServiceException
 from moto.core.request import Request
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.exceptions import HTTPException
-from werkzeug.serving import make_server
+from werkzeug.serving import BaseWSGIServer, make_server
 
 from tests.e2e.cloud import wire
 from tests.e2e.cloud.account import Account
@@ -170,10 +170,9 @@ class Cloud:
         append(self._folder / "operations.jsonl", operation)
 
 
-def serve(port: int, folder: Path) -> None:
-    """Listen on this port of 127.0.0.1 until the process ends."""
-    server = make_server("127.0.0.1", port, Cloud(folder), threaded=True, request_handler=_QuietHandler)
-    server.serve_forever()
+def listen(port: int, folder: Path) -> BaseWSGIServer:
+    """A server on this port of 127.0.0.1 (0: a free one); its `serve_forever` answers."""
+    return make_server("127.0.0.1", port, Cloud(folder), threaded=True, request_handler=_QuietHandler)
 
 
 class _QuietHandler(MotoRequestHandler):

@@ -1,8 +1,14 @@
 """The account's front: log, faults, signatures, and what it doesn't know."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,6 +18,7 @@ from tests.e2e.cloud.inventory import inventory
 from tests.e2e.cloud.start import reset_cloud
 from tests.e2e.faults import Fault, faults_met, plan_faults
 from tests.e2e.operations import read
+from tests.source import ROOT
 from workloads.catalogue.versions import KUBERNETES
 
 pytestmark = pytest.mark.e2e
@@ -89,14 +96,14 @@ def test_a_fault_names_its_subject(client, cloud_folder, refused):
 
 def test_a_slow_creation_is_logged_with_its_delay_and_lets_others_pass(client, cloud_folder):
     plan_faults(cloud_folder / "faults.json", [Fault(who="aws", match="^CreateVpc", delay_s=0.5)])
-    ec2, others = client("ec2"), client("iam")
+    ec2, others = client("ec2"), client("sqs")
     slow = threading.Thread(target=lambda: ec2.create_vpc(CidrBlock="10.0.0.0/16"))
     slow.start()
     wait_until(lambda: faults_met(cloud_folder / "faults.json") == 1, 5, "the fault is met")
-    others.create_role(RoleName="a", AssumeRolePolicyDocument="{}")
+    others.create_queue(QueueName="a")
     slow.join()
     quick, delayed = read(cloud_folder / "operations.jsonl")
-    assert (quick.verb, dict(quick.details).get("delayed_s")) == ("CreateRole", None)
+    assert (quick.verb, dict(quick.details).get("delayed_s")) == ("CreateQueue", None)
     assert delayed.verb == "CreateVpc"
     assert delayed.details["delayed_s"] >= 0.5
 
@@ -191,3 +198,18 @@ def test_what_aws_publishes(client, refused):
     assert any("p4d.24xlarge" in one for one in prices)
     types = client("ec2").describe_instance_types()["InstanceTypes"]
     assert {one["InstanceType"].partition(".")[0] for one in types} == {"g6e", "p4d", "p5", "p5en", "m5", "m7i", "c7i"}
+
+
+def test_a_person_starts_it_on_a_free_port_and_ends_it_without_a_trace(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.e2e.cloud"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        told = running.stdout.readline()
+        match = re.fullmatch(r"export AWS_ENDPOINT_URL=(http://127\.0\.0\.1:\d+)  # operations in (.+)\n", told)
+        assert match is not None, told
+        assert Path(match[2]).is_relative_to(tmp_path)
+        assert inventory(match[1]) == {}
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(20) == 0
+    assert list(tmp_path.iterdir()) == []

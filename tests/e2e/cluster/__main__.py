@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import tempfile
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tests.e2e.charts.folder import assemble_charts
 from tests.e2e.children import Children
 from tests.e2e.cluster.cluster import start_cluster
 from tests.e2e.cluster.trainer import install_trainer
+from tests.e2e.own_folder import own_folder
 from tests.e2e.site import Site
 from tests.e2e.tools import module_path, tool_folder
 from workloads.catalogue.instances import INSTANCE_TYPES
@@ -20,9 +20,9 @@ def main() -> None:
     given = _arguments()
     # As on Ctrl-C: what was started ends in order, and the folder goes.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="topolab-cluster-", ignore_cleanup_errors=True) as folder:
+    with own_folder("topolab-cluster-") as folder:
         try:
-            _run(Path(folder), given)
+            _run(folder, given)
         except KeyboardInterrupt:
             print("ended")
 

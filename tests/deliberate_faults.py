@@ -1,21 +1,27 @@
 """Ten deliberate faults, each put into a copy of the repository, and the tests that must then fail.
 
-    python -m tests.deliberate_faults [NAME...]     about a minute; exit 1 when a fault goes unnoticed
+    python -m tests.deliberate_faults [NAME...]     some five minutes; exit 1 when a fault goes unnoticed
 
-A proof that can't fail proves nothing; this is the proof of the proof. docs/diary/ holds a dated outcome.
+A proof that can't fail proves nothing; this is the proof of the proof. First the same tests run on a copy without any
+fault, the control: all must pass there, or their failing would prove nothing either. docs/diary/ holds a dated outcome.
 """
 
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.source import ROOT, tracked_files
 
 _LINKED = (".venv", ".venv-lab")
+_ARM = "[g6e12xl-4x4-efa1]"
+_GOLDEN = f"tests/workloads/rendering/test_goldens.py::test_each_named_topology_renders_as_its_golden_says{_ARM}"
+_LINT = f"tests/workloads/rendering/test_lint.py::test_no_rendered_document_has_a_fault{_ARM}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,35 +41,45 @@ FAULTS: tuple[DeliberateFault, ...] = (
         file="infra/trainer_operator.py",
         old="depends_on=args.after,",
         new="depends_on=[],",
-        caught_by=("tests/test_program.py::test_destroy_takes",),
+        caught_by=("tests/test_program.py::test_destroy_takes[Release-kubeflow-trainer-NodePool-node-pool]",),
     ),
     DeliberateFault(
         name="missing depends_on on the drain guard",
         file="infra/gpu_nodes.py",
         old="depends_on=[drained], delete_timeout=DRAIN",
         new="depends_on=[args.controller], delete_timeout=DRAIN",
-        caught_by=("tests/test_program.py::test_destroy_takes",),
+        caught_by=("tests/test_program.py::test_destroy_takes[EC2NodeClass-node-class-NodesDrained-nodes-drained]",),
     ),
     DeliberateFault(
         name="wrong label",
         file="workloads/rendering/runtime.py",
         old='{"labels": {ANCESTOR_LABEL: "trainer"}}',
         new='{"labels": {ANCESTOR_LABEL: "node"}}',
-        caught_by=("tests/workloads/rendering/test_goldens.py",),
+        caught_by=(
+            _GOLDEN,
+            _LINT,
+            "tests/e2e/test_pods_as_rendered.py::test_real_pods_are_as_rendered[g6e12xl-4x4-efa1]",
+        ),
     ),
     DeliberateFault(
         name="missing toleration",
         file="workloads/rendering/placement.py",
         old='for key in ("nvidia.com/gpu", "vpc.amazonaws.com/efa")',
         new='for key in ("vpc.amazonaws.com/efa",)',
-        caught_by=("tests/workloads/rendering/test_goldens.py",),
+        caught_by=(
+            _GOLDEN,
+            _LINT,
+        ),
     ),
     DeliberateFault(
         name="wrong EFA count",
         file="workloads/rendering/train_job.py",
         old='"vpc.amazonaws.com/efa": wanted.efa_devices}',
         new='"vpc.amazonaws.com/efa": wanted.efa_devices * 2}',
-        caught_by=("tests/workloads/rendering/test_goldens.py",),
+        caught_by=(
+            _GOLDEN,
+            _LINT,
+        ),
     ),
     DeliberateFault(
         name="public subnet",
@@ -76,24 +92,27 @@ FAULTS: tuple[DeliberateFault, ...] = (
     ),
     DeliberateFault(
         name="secret in plain",
-        file="infra/settings.py",
-        old='return {"secure": HIDDEN}',
-        new='return {"secure": config.require(key)}',
-        caught_by=("tests/infra/test_settings.py::test_a_secret_under_a_misspelt_key_is_not_shown",),
+        file="infra/train_job.py",
+        old="string_data={HF_TOKEN_KEY: self._args.hf_token}",
+        new="string_data={HF_TOKEN_KEY: pulumi.Output.unsecret(self._args.hf_token)}",
+        caught_by=(
+            "tests/test_program.py::test_the_token_is_in_one_secret_and_nowhere_in_the_clear",
+            "tests/e2e/test_secrets.py::test_no_file_holds_the_token[clear]",
+        ),
     ),
     DeliberateFault(
         name="data not retained",
         file="infra/records.py",
         old="kept = self.child(retain=True)",
         new="kept = self.child(retain=False)",
-        caught_by=("tests/test_program.py::test_what_holds_data_is_kept_at_destroy_and_nothing_else_is",),
+        caught_by=("tests/test_program.py::test_what_holds_data_is_kept_at_destroy_and_nothing_else_is[dev]",),
     ),
     DeliberateFault(
         name="TTL",
         file="workloads/rendering/runtime.py",
         old='"failurePolicy": {"maxRestarts": 0},',
         new='"failurePolicy": {"maxRestarts": 0}, "ttlSecondsAfterFinished": 60,',
-        caught_by=("tests/workloads/rendering/test_lint.py::test_no_rendered_document_has_a_fault",),
+        caught_by=(_GOLDEN, _LINT),
     ),
     DeliberateFault(
         name="wrong port",
@@ -114,6 +133,12 @@ def main(names: Sequence[str]) -> int:
         print(f"no such fault: {', '.join(sorted(unknown))}; there are {', '.join(f.name for f in FAULTS)}")
         return 2
     chosen = [fault for fault in FAULTS if not names or fault.name in names]
+    tests = dict.fromkeys(test for fault in chosen for test in fault.caught_by)
+    with _copy() as control:
+        failing = [test for test in tests if fails(test, control)]
+    print(f"control: {len(tests)} tests, {len(failing)} fail without any fault {failing or ''}".rstrip(), flush=True)
+    if failing:
+        return 1
     missed = [test for fault in chosen for test in _try(fault)]
     print(f"{len(chosen)} faults, {len(missed)} tests that noticed nothing")
     return 1 if missed else 0
@@ -129,14 +154,19 @@ def broken(fault: DeliberateFault) -> str:
 
 def _try(fault: DeliberateFault) -> list[str]:
     """The tests that passed in spite of the fault."""
-    with tempfile.TemporaryDirectory(prefix="topolab-fault-") as folder:
-        copy = Path(folder)
-        _copy_repository(copy)
+    with _copy() as copy:
         (copy / fault.file).write_text(broken(fault))
-        passed = [test for test in fault.caught_by if not _fails(test, copy)]
+        passed = [test for test in fault.caught_by if not fails(test, copy)]
     for test in fault.caught_by:
         print(f"{fault.name:20} {'MISSED by' if test in passed else 'caught by'} {test}", flush=True)
     return passed
+
+
+@contextmanager
+def _copy() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="topolab-fault-") as folder:
+        _copy_repository(Path(folder))
+        yield Path(folder)
 
 
 def _copy_repository(folder: Path) -> None:
@@ -151,15 +181,16 @@ def _copy_repository(folder: Path) -> None:
             (folder / name).symlink_to(ROOT / name)
 
 
-def _fails(test: str, folder: Path) -> bool:
-    """Whether pytest runs the test there and it fails; a test that isn't there is an error of ours."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+def fails(test: str, folder: Path) -> bool:
+    """Whether pytest runs the test there and it fails; one that isn't there, or can't begin, is an error of ours."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if result.returncode not in (0, 1):
+    last = (result.stdout.splitlines() or [""])[-1]
+    if not re.match(r"1 (passed|failed) in ", last):
         raise RuntimeError(
             f"pytest {test} ended with {result.returncode}:\n{result.stdout[-2000:]}{result.stderr[-500:]}"
         )
-    return result.returncode == 1
+    return last.startswith("1 failed")
 
 
 if __name__ == "__main__":

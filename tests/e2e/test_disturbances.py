@@ -1,4 +1,4 @@
-"""What happens to a stack that stands: somebody's hand, a slow and a throttling AWS, an API server that goes away."""
+"""What happens to a stack that stands: somebody's hand, a slow and a throttling AWS, a server or a webhook that is away."""
 
 import time
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from tests.e2e.standing import Standing
 pytestmark = pytest.mark.e2e
 
 STACK = "dev"
+OTHER = "g6e8xl-2x1-tcp"
+DEPLOYMENT = "/apis/apps/v1/namespaces/kubeflow-system/deployments/kubeflow-trainer-controller-manager"
 POOL = "/apis/karpenter.sh/v1/nodepools/gpu-g6e8xl"
 AWAY_S = 20.0
 SLOW_S = 4.0
@@ -25,7 +27,7 @@ SLOW_S = 4.0
 
 @dataclass(kw_only=True)
 class Story:
-    """One stack, disturbed three times."""
+    """One stack, disturbed again and again."""
 
     slow: Outcome
     making: list[Operation]
@@ -36,6 +38,10 @@ class Story:
     tag: str | None
     away: Outcome
     jobs: list[str]
+    deaf: Outcome
+    jobs_then: list[str]
+    heard: Outcome
+    jobs_in_the_end: list[str]
     left: dict[str, list[str]]
 
 
@@ -64,7 +70,15 @@ def story(standing, module_workspace) -> Story:
 
     user.set(STACK, "topolab:run.attempt", "2")
     away = up_while_the_api_server_is_away(standing, user)
-    jobs = [one["metadata"]["name"] for one in standing.api.items("/apis/trainer.kubeflow.org/v1alpha1/trainjobs")]
+    jobs = job_names(standing)
+
+    user.set(STACK, "topolab:topology", OTHER)
+    scale_trainer(standing, 0)
+    deaf = user.up(STACK, "--skip-preview")
+    jobs_then = job_names(standing)
+    scale_trainer(standing, 1)
+    heard = user.up(STACK, "--skip-preview").must_succeed()
+    jobs_in_the_end = job_names(standing)
     user.destroy(STACK).must_succeed()
     return Story(
         slow=slow,
@@ -76,6 +90,10 @@ def story(standing, module_workspace) -> Story:
         tag=tags.get("Name"),
         away=away,
         jobs=jobs,
+        deaf=deaf,
+        jobs_then=jobs_then,
+        heard=heard,
+        jobs_in_the_end=jobs_in_the_end,
         left=standing.left(),
     )
 
@@ -99,6 +117,21 @@ def up_while_the_api_server_is_away(standing: Standing, user: Any) -> Outcome:
     standing.cluster.start_api_server()
     outcome: Outcome = running.finish()
     return outcome
+
+
+def job_names(standing: Standing) -> list[str]:
+    return [one["metadata"]["name"] for one in standing.api.items("/apis/trainer.kubeflow.org/v1alpha1/trainjobs")]
+
+
+def scale_trainer(standing: Standing, replicas: int) -> None:
+    """The one pod that answers Trainer's webhooks, gone or Ready again."""
+    standing.api.patch(f"{DEPLOYMENT}/scale", {"spec": {"replicas": replicas}})
+
+    def is_done() -> bool:
+        status = standing.api.get(DEPLOYMENT)["status"]
+        return (status.get("replicas", 0), status.get("readyReplicas", 0)) == (replicas, replicas)
+
+    wait_until(is_done, 60, f"{replicas} pods of Trainer")
 
 
 def names(urns: tuple[str, ...]) -> set[str]:
@@ -130,6 +163,18 @@ def test_and_the_next_up_puts_it_right_and_touches_nothing_else(story):
 def test_an_api_server_that_is_away_for_twenty_seconds_is_waited_for(story):
     assert story.away.must_succeed().seconds > AWAY_S
     assert story.jobs == ["g6e8xl-2x1-efa1-2"]
+
+
+def test_while_trainers_webhook_is_away_an_up_fails_with_its_name_and_the_run_that_is_there_stays(story):
+    assert story.deaf.returncode != 0
+    assert any("failed calling webhook" in error and "trainer.kubeflow.org" in error for error in story.deaf.errors)
+    assert names(story.deaf.changes.failed) == {"ClusterTrainingRuntime runtime"}
+    assert story.jobs_then == story.jobs
+
+
+def test_and_once_it_is_back_the_next_up_finishes(story):
+    assert "ClusterTrainingRuntime runtime" in names((*story.heard.changes.created, *story.heard.changes.replaced))
+    assert story.jobs_in_the_end == [f"{OTHER}-2"]
 
 
 def test_and_the_destroy_ends_empty(story):

@@ -15,6 +15,7 @@ from tests.e2e.children import Children, wait_until
 from tests.e2e.cloud.start import start_cloud
 from tests.e2e.cluster.api import Api
 from tests.e2e.cluster.cluster import Cluster, start_cluster
+from tests.e2e.cluster.trainer import install_trainer
 from tests.e2e.karpenter.account import KarpenterAccount, make_account
 from tests.e2e.karpenter.arm import ZONE, Arm, arm_of
 from tests.e2e.karpenter.install import NAMESPACE, install_karpenter
@@ -105,6 +106,12 @@ FAULTS: dict[str, tuple[Callable[[Arm], object], str]] = {
 """One change each to the rendered g6e12xl-4x4-efa1, and what its pods are told."""
 FAULTY = "g6e12xl-4x4-efa1"
 DRAINED, STUCK = "drained", "stuck"
+JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/topolab/trainjobs"
+TRAIN_JOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainjobs.trainer.kubeflow.org"
+DEADLINE_S = 90
+"""After the 30 s of boot; the program's own is ten minutes at the least."""
+EMPTY_S = 5
+"""How long Karpenter leaves an empty node; the program says ten minutes, so that the next arm finds it warm."""
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +262,44 @@ def scale(api: Api, replicas: int) -> None:
     selector = "app.kubernetes.io/name=karpenter"
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     wait_until(lambda: len(api.items(pods, labelSelector=selector)) == replicas, 60, f"{replicas} controllers")
+
+
+@pytest.fixture(scope="module")
+def overdue(cluster: Cluster, account: KarpenterAccount, arms: dict[str, Arm], site) -> Arm:
+    """A gang at work on two nodes, whose pods the real Trainer and JobSet made; its deadline comes a little later.
+
+    The last to be asked for: of the other arms' TrainJobs Trainer would make pods too. They go with their kind,
+    which Trainer's own chart brings again.
+    """
+    assert arms
+    api = cluster.api
+    api.delete(TRAIN_JOBS)
+    wait_until(lambda: not api.exists(TRAIN_JOBS), 30, "the kind is gone")
+    install_trainer(site[0])
+    arm = arm_of("g6e8xl-2x1-efa1", account, attempt=70, suffix="overdue")
+    arm.by_kind["NodePool"]["spec"]["disruption"]["consolidateAfter"] = f"{EMPTY_S}s"
+    arm.by_kind["TrainJob"]["spec"]["activeDeadlineSeconds"] = DEADLINE_S
+    arm.submit(api)
+    wait_until(lambda: phases(api, arm) == ["Running"] * 2, DEADLINE_S, "its pods run before the deadline")
+    return arm
+
+
+def phases(api: Api, arm: Arm) -> list[str]:
+    return [pod["status"]["phase"] for pod in arm.live_pods(api)]
+
+
+def test_nodes_of_a_job_that_its_deadline_ended_are_given_back(cluster, overdue):
+    api, arm = cluster.api, overdue
+    assert len(arm.claims(api)) == len(arm.nodes(api)) == 2
+    wait_until(lambda: ended(api, arm) is not None, DEADLINE_S + 30, "the deadline fires")
+    assert ended(api, arm) == ("Failed", "DeadlineExceeded")
+    wait_until(lambda: "Running" not in phases(api, arm), 60, "its pods are gone")
+    wait_until(lambda: arm.claims(api) == arm.nodes(api) == [], 120, "Karpenter gave its nodes back")
+    assert api.exists(f"{POOLS}/{arm.pool}")
+
+
+def ended(api: Api, arm: Arm) -> tuple[str, str] | None:
+    """Type and reason of the condition that ended the job."""
+    status = api.get(f"{JOBS}/{arm.plan.job_name}").get("status") or {}
+    ends = [one for one in status.get("conditions") or () if one["type"] in {"Failed", "Complete"}]
+    return next(((one["type"], one["reason"]) for one in ends if one["status"] == "True"), None)

@@ -25,6 +25,8 @@ class Arm:
     pool: str
     by_kind: dict[str, Document]
     pods: list[Document]
+    files: list[Document]
+    """ConfigMaps that the pods mount."""
 
     @property
     def selector(self) -> str:
@@ -38,6 +40,14 @@ class Arm:
         api.apply(self.by_kind["TrainJob"])
         for pod in self.pods:
             api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+
+    def submit(self, api: Api) -> None:
+        """Platform, runtime, configuration and TrainJob, for the controllers to make the pods."""
+        for kind in (*_KINDS, "ClusterTrainingRuntime"):
+            api.apply(self.by_kind[kind])
+        for document in self.files:
+            api.apply(document)
+        api.apply(self.by_kind["TrainJob"])
 
     def live_pods(self, api: Api) -> list[Document]:
         """Its pods as they are now."""
@@ -59,13 +69,16 @@ class Arm:
 def arm_of(topology: str, account: KarpenterAccount, *, attempt: int, suffix: str) -> Arm:
     """The arm as it is rendered, but for the name of its pool: pools belong to instance types, which arms share."""
     plan = planned(topology, attempt=attempt)
-    by_kind = {one["kind"]: copy.deepcopy(one) for one in documents(plan, account.bindings(ZONE))}
-    made = pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"])
+    rendered = copy.deepcopy(documents(plan, account.bindings(ZONE)))
+    by_kind = {one["kind"]: one for one in rendered}
     pool = f"{by_kind['NodePool']['metadata']['name']}-{suffix}"
     for kind in ("NodePool", "EC2NodeClass"):
         by_kind[kind]["metadata"]["name"] = pool
     by_kind["NodePool"]["spec"]["template"]["spec"]["nodeClassRef"]["name"] = pool
-    for pod in made:
-        assert pod["spec"]["nodeSelector"][_POOL] != pool
-        pod["spec"]["nodeSelector"][_POOL] = pool
-    return Arm(plan=plan, pool=pool, by_kind=by_kind, pods=made)
+    (job,) = by_kind["ClusterTrainingRuntime"]["spec"]["template"]["spec"]["replicatedJobs"]
+    selector = job["template"]["spec"]["template"]["spec"]["nodeSelector"]
+    assert selector[_POOL] != pool
+    selector[_POOL] = pool
+    made = pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"])
+    files = [one for one in rendered if one["kind"] == "ConfigMap"]
+    return Arm(plan=plan, pool=pool, by_kind=by_kind, pods=made, files=files)

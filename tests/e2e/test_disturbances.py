@@ -1,4 +1,4 @@
-"""What happens to a stack that stands: somebody's hand, a slow and a throttling AWS, a server or a webhook that is away."""
+"""What happens to a stack that stands: somebody's hand, a slow, a throttling AWS, a server or a webhook away."""
 
 import time
 from dataclasses import dataclass

@@ -93,8 +93,9 @@ FAULTS: tuple[DeliberateFault, ...] = (
     DeliberateFault(
         name="secret in plain",
         file="infra/train_job.py",
-        old="string_data={HF_TOKEN_KEY: self._args.hf_token}",
-        new="string_data={HF_TOKEN_KEY: pulumi.Output.unsecret(self._args.hf_token)}",
+        old='metadata={"name": name, "namespace": NAMESPACE}',
+        new='metadata={"name": name, "namespace": NAMESPACE, '
+        '"annotations": {"token": pulumi.Output.unsecret(self._args.hf_token)}}',
         caught_by=(
             "tests/test_program.py::test_the_token_is_in_one_secret_and_nowhere_in_the_clear",
             "tests/e2e/test_secrets.py::test_no_file_holds_the_token[clear]",

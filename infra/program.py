@@ -1,5 +1,7 @@
 """The program: settings and plan in, a registered stack and its outputs out."""
 
+from datetime import UTC, datetime
+
 import pulumi
 
 from infra.equipment import Equipment, EquipmentArgs
@@ -15,7 +17,7 @@ from workloads.planning.plan import plan as plan_stack
 def plan_of(settings: Settings) -> Plan:
     """The plan of the stack; ValueError where anything in its file can't be."""
     topology, stack = settings.stack.topology, settings.names.stack
-    return plan_stack(settings.stack, region=settings.region, experiment=stack, arm=topology)
+    return plan_stack(settings.stack, region=settings.region, experiment=stack, arm=topology, now=datetime.now(UTC))
 
 
 def build(settings: Settings, plan: Plan) -> dict[str, pulumi.Input[str]]:

@@ -246,10 +246,12 @@ def test_a_cost_is_predicted_with_its_range_and_the_price_of_an_hour():
     assert registered("local").outputs["predictedCost"] == "none: local machine"
 
 
+PAST_BLOCK = {"mode": "capacityBlock", "id": "cr-0123456789abcdef0", "endsAt": "2026-01-01T11:30:00Z"}
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another stack's platform": ({"platform": {"sharedWith": "me/topolab/dev"}}, "platform.sharedWith"),
-    "a reservation": ({"platform": {"capacity": {"mode": "reservation", "id": "cr-1"}}}, "platform.capacity.mode"),
-    "a capacity block": ({"platform": {"capacity": {"mode": "capacityBlock", "id": "cr-1"}}}, "platform.capacity.mode"),
+    "a reservation without its id": ({"platform": {"capacity": {"mode": "reservation"}}}, "platform.capacity.id"),
+    "a capacity block that is over": ({"platform": {"capacity": PAST_BLOCK}}, "the block is over"),
     "a probe only": ({"run": {"steps": 0}}, "run.steps"),
     "a budget under the predicted cost": ({"platform": {"budgetUsd": 0.01}}, "platform.budgetUsd"),
     "an unknown key": ({"platfrom": {"zone": "us-east-1a"}}, "did you mean platform?"),

@@ -146,9 +146,9 @@ class Rental(Contract):
     """How the nodes are paid for."""
 
     region: str | None
-    capacity: Literal["onDemand", "spot", "local"]
+    capacity: Literal["onDemand", "spot", "reservation", "capacityBlock", "local"]
     usd_per_node_hour: float | None
-    """On-demand price; None: not known (spot, other regions) or nothing to pay (local)."""
+    """On-demand price; None: not known (spot, blocks, other regions) or nothing to pay (local)."""
     price_source: str | None
     """Whose price, of which region and day."""
 

@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[Callable[[Arm], object], str]] = {
 }  # fmt: skip
 """One change each to the rendered g6e12xl-4x4-efa1, and what its pods are told."""
 FAULTY = "g6e12xl-4x4-efa1"
-DRAINED, STUCK = "drained", "stuck"
+DRAINED, STUCK, RESERVED = "drained", "stuck", "reserved"
 JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/topolab/trainjobs"
 TRAIN_JOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainjobs.trainer.kubeflow.org"
 DEADLINE_S = 90
@@ -156,9 +156,11 @@ def arms(cluster: Cluster, account: KarpenterAccount) -> dict[str, Arm]:
         change(made[fault])
     for number, purpose in enumerate((DRAINED, STUCK), start=50):
         made[purpose] = arm_of("g6e8xl-2x1-efa1", account, attempt=number, suffix=purpose)
+    reserved = {"mode": "reservation", "id": account.reservation}
+    made[RESERVED] = arm_of("g6e8xl-2x1-efa1", account, attempt=60, suffix=RESERVED, capacity=reserved)
     for arm in made.values():
         arm.apply(cluster.api)
-    good = [made[name] for name in (*gpu_topologies(), DRAINED, STUCK)]
+    good = [made[name] for name in (*gpu_topologies(), DRAINED, STUCK, RESERVED)]
     wait_until(
         lambda: all(arm.phases(cluster.api) == {"Running"} for arm in good), LAUNCH_S, "the pods of all topologies run"
     )
@@ -184,6 +186,21 @@ def test_a_topology_gets_the_nodes_that_it_means(cluster, arms, topology):
     for claim in arm.claims(cluster.api):
         given = claim["status"]["allocatable"]
         assert {name: int(given.get(name, "0")) for name in devices} == devices
+
+
+def test_a_reservation_is_found_by_its_class_and_asked_of_by_its_claims_alone(cluster, arms, account):
+    arm = arms[RESERVED]
+    found = cluster.api.get(f"{CLASSES}/{arm.pool}")["status"]["capacityReservations"]
+    assert [(one["id"], one["instanceType"], one["availabilityZone"]) for one in found] == [
+        (account.reservation, "g6e.8xlarge", ZONE)
+    ]
+    claims = arm.claims(cluster.api)
+    assert len(claims) == 2
+    # What kwok launches bears no reservation, whatever it was asked: the node's own label says on-demand here.
+    for claim in claims:
+        asked = {one["key"]: one["values"] for one in claim["spec"]["requirements"]}
+        assert asked["karpenter.sh/capacity-type"] == ["reserved"]
+        assert asked["karpenter.k8s.aws/capacity-reservation-id"] == [account.reservation]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -37,6 +37,14 @@ def test_spot_is_bought_where_the_stack_says_so():
     assert bought == [["spot"]]
 
 
+def test_a_reservation_of_the_stack_is_the_one_that_nodes_are_launched_into():
+    reserved = {"mode": "reservation", "id": "cr-0123456789abcdef0"}
+    graph = run(read_stack("dev").with_values(platform={"capacity": reserved}))
+    assert graph.one("EC2NodeClass").inputs["spec"]["capacityReservationSelectorTerms"] == [{"id": reserved["id"]}]
+    requirements = graph.one("NodePool").inputs["spec"]["template"]["spec"]["requirements"]
+    assert {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]} in requirements
+
+
 def test_pool_and_class_keep_their_place_in_the_state_when_the_topology_changes(dev):
     other = run(read_stack("dev").with_values(topology="g6e8xl-2x1-tcp"))
     for kind in ("NodePool", "EC2NodeClass"):

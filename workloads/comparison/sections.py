@@ -10,7 +10,13 @@ from workloads.comparison.wording import NOTHING, bounds, count, rate, seconds, 
 
 UNKNOWN = "n/a"
 
-CAPACITY = {"onDemand": "on demand", "spot": "spot", "local": "local"}
+CAPACITY = {
+    "onDemand": "on demand",
+    "spot": "spot",
+    "reservation": "reserved",
+    "capacityBlock": "capacity block",
+    "local": "local",
+}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from trainer.contract import Contract
 from workloads.catalogue.models import MODELS, Model
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, Topology, parse_topology
+from workloads.planning.capacity import capacity_faults
 from workloads.planning.memory import SAFETY, fits, memory
 from workloads.planning.prediction import CostPrediction, MemoryPrediction, Range
 from workloads.planning.recipes import SEED_BATCH, SEED_RECIPES, SEED_SEQUENCE_LENGTH
@@ -25,6 +26,7 @@ class Batch(Contract):
 def stack_faults(stack: Stack) -> Iterator[Fault]:
     """What is wrong whatever the topology and the model."""
     yield from _not_yet(stack.platform)
+    yield from capacity_faults(stack.platform.capacity)
     yield from _storage_faults(stack.platform)
     run = stack.run
     if run.steps == 0:
@@ -51,10 +53,6 @@ def platform_faults(topology: Topology, platform: Platform, region: str | None) 
 def _not_yet(platform: Platform) -> Iterator[Fault]:
     if platform.shared_with is not None:
         yield _fault("platform.sharedWith", platform.shared_with, "sharing a platform isn't built yet; remove the key")
-    if platform.capacity.mode in ("reservation", "capacityBlock"):
-        yield _fault("platform.capacity.mode", platform.capacity.mode, "isn't built yet; use onDemand or spot")
-    elif platform.capacity.id is not None or platform.capacity.ends_at is not None:
-        yield _fault("platform.capacity", platform.capacity.mode, "id and endsAt belong to a reservation; remove them")
 
 
 def _storage_faults(platform: Platform) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from trainer.config import (
@@ -17,6 +18,7 @@ from workloads.catalogue.machines import Machine
 from workloads.catalogue.models import Model, find_model
 from workloads.catalogue.topologies import Topology, parse_topology
 from workloads.catalogue.versions import STOCK_IMAGE
+from workloads.planning.capacity import end_faults
 from workloads.planning.checks import (
     Batch,
     batch,
@@ -33,7 +35,7 @@ from workloads.planning.predict import predict
 from workloads.planning.prediction import Prediction
 from workloads.planning.recipes import SEED_RECIPES
 from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
-from workloads.planning.spec import Fault, ImageBase, Platform, SpecError, Stack, Vary, unknown_model
+from workloads.planning.spec import CapacityMode, Fault, ImageBase, Platform, SpecError, Stack, Vary, unknown_model
 from workloads.planning.transports import backend_of, variables
 
 NAMESPACE = "topolab"
@@ -71,7 +73,7 @@ class Plan:
     image: Image
     deadline_s: int
     needs_hf_token: bool
-    capacity: Literal["onDemand", "spot"]
+    capacity: CapacityMode
     prediction: Prediction
 
     @property
@@ -90,13 +92,25 @@ class ArmInput:
     """aws:region; None where no cloud is meant, and then no price is known."""
 
 
-def plan(stack: Stack, *, region: str | None, experiment: str, arm: str, detected: Machine | None = None) -> Plan:
+def plan(
+    stack: Stack,
+    *,
+    region: str | None,
+    experiment: str,
+    arm: str,
+    detected: Machine | None = None,
+    now: datetime | None = None,
+) -> Plan:
     """The complete plan of one stack, or a SpecError with every fault at once.
 
-    `detected` is the machine that the lab found here, for GPUs that the catalogue doesn't name.
+    `detected` is the machine that the lab found here, for GPUs that the catalogue doesn't name. `now`, aware of its
+    zone: when the run would begin; None: nobody means to begin, so no capacity block is held against the clock.
     """
     only = ArmInput(name=arm, stack=stack, region=region)
-    return plan_arms((only,), vary="topology", experiment=experiment, detected=detected)[0]
+    one = plan_arms((only,), vary="topology", experiment=experiment, detected=detected)[0]
+    if now is not None:
+        _refuse(experiment, tuple(end_faults(one.platform.capacity, one.prediction.wall_clock_s, now)))
+    return one
 
 
 def plan_arms(
@@ -215,8 +229,6 @@ def _complete(one: _Ready, situation: Situation, recipe: RecipeConfig, experimen
     image = _image(topology, stack.platform)
     prediction = predict(work_of(situation, recipe), steps=stack.run.steps, region=one.arm.region)
     config = _config(one, recipe, experiment, image, prediction)
-    capacity = stack.platform.capacity.mode
-    assert capacity in ("onDemand", "spot"), "checked by platform_faults"
     return Plan(
         topology=topology,
         platform=stack.platform,
@@ -228,7 +240,7 @@ def _complete(one: _Ready, situation: Situation, recipe: RecipeConfig, experimen
         image=image,
         deadline_s=stack.platform.ttl_minutes * 60,
         needs_hf_token=stack.hf_token and config.data.source != "embedded",
-        capacity=capacity,
+        capacity=stack.platform.capacity.mode,
         prediction=prediction,
     )
 
@@ -241,6 +253,11 @@ def _image(topology: Topology, platform: Platform) -> Image:
     if platform.image == "stock":
         return Image(reference=STOCK_IMAGE, mounted=True)
     return Image(reference=platform.image, mounted=False)
+
+
+def _is_stock(image: str | ImageBase) -> bool:
+    """Also where its digest was pinned."""
+    return image == "stock" or (isinstance(image, ImageBase) and image.base.partition("@")[0] == STOCK_IMAGE)
 
 
 def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, prediction: Prediction) -> TrainConfig:
@@ -290,18 +307,21 @@ def _predicted(prediction: Prediction) -> PredictedRun:
 
 
 def _rental(one: _Ready, prediction: Prediction) -> Rental:
-    """Spot has no price here: it changes by the hour, and the on-demand price would be a wrong number."""
+    """A reservation costs what on demand costs.
+
+    Spot and blocks have no price here: one changes by the hour, the other was paid before; the on-demand price would
+    be a wrong number.
+    """
     if one.topology.machine.is_local:
         return Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None)
     capacity = one.arm.stack.platform.capacity.mode
-    assert capacity in ("onDemand", "spot"), "checked by platform_faults"
-    price = prediction.cost.usd_per_hour if capacity == "onDemand" else None
+    price = prediction.cost.usd_per_hour if capacity in ("onDemand", "reservation") else None
     source = None if price is None else prediction.cost.explained.source
     return Rental(region=one.arm.region, capacity=capacity, usd_per_node_hour=price, price_source=source)
 
 
 def _environment(config: TrainConfig, topology: Topology, platform: Platform) -> tuple[EnvVariable, ...]:
-    stock = not topology.machine.is_local and platform.image == "stock"
+    stock = not topology.machine.is_local and _is_stock(platform.image)
     chosen = [*variables(topology, stock_image=stock), *_process_variables(config)]
     return tuple(EnvVariable(name=n, value=v, reason=r) for n, v, r in chosen)
 

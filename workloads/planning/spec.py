@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -84,12 +85,31 @@ def _source(value: str) -> str:
     return value
 
 
-class Capacity(Spec):
-    """How GPU nodes are bought."""
+def _reservation(value: str) -> str:
+    if not re.fullmatch(r"cr-[0-9a-f]{17}", value):
+        raise ValueError("not the id of a capacity reservation or block; write cr- and 17 hexadecimal digits")
+    return value
 
-    mode: Literal["onDemand", "spot", "reservation", "capacityBlock"] = "onDemand"
-    id: str | None = None
-    ends_at: str | None = None
+
+def _moment(value: str) -> str:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError('not a time with its zone; write it as EC2 does, "2026-12-01T11:30:00Z"')
+    return value
+
+
+CapacityMode = Literal["onDemand", "spot", "reservation", "capacityBlock"]
+
+
+class Capacity(Spec):
+    """How GPU nodes are bought. `id`: of a reservation or block; `ends_at`: of a block, as EC2 says it."""
+
+    mode: CapacityMode = "onDemand"
+    id: Annotated[str, AfterValidator(_reservation)] | None = None
+    ends_at: Annotated[str, AfterValidator(_moment)] | None = None
 
 
 class Storage(Spec):

@@ -1,9 +1,8 @@
 """EC2NodeClass and NodePool of one instance type: what Karpenter launches for its pods."""
 
-from typing import Literal
-
 from workloads.catalogue.instances import InstanceType
 from workloads.catalogue.versions import GPU_AMI_ALIAS
+from workloads.planning.spec import CapacityMode
 from workloads.rendering.bindings import Bindings, Document
 from workloads.rendering.names import gpu_pool_name, platform_labels
 from workloads.rendering.stopping import SPOT_NOTICE_S
@@ -11,12 +10,26 @@ from workloads.rendering.stopping import SPOT_NOTICE_S
 GPU_TAINT: Document = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 """One key, this very value: the node feature discovery of NVIDIA's plugin tolerates no other."""
 
-_DRAIN_LIMIT = {"onDemand": "30m", "spot": f"{SPOT_NOTICE_S}s"}
+_DRAIN_LIMIT: dict[CapacityMode, str] = {
+    "onDemand": "30m",
+    "spot": f"{SPOT_NOTICE_S}s",
+    "reservation": "30m",
+    # Karpenter begins 40 minutes before a block's end, EC2 takes the nodes from 30 minutes on.
+    "capacityBlock": "10m",
+}
 """Bounds a drain, which a do-not-disrupt pod would hold up for ever.
 
 Karpenter deletes such a pod when what is left of this time equals the pod's own grace. On spot both are the
 notice, so SIGTERM comes with the notice; with more, EC2 would take the node first.
 """
+
+_CAPACITY_TYPE: dict[CapacityMode, str] = {
+    "onDemand": "on-demand",
+    "spot": "spot",
+    # Reserved alone: a node beside the reservation would cost twice.
+    "reservation": "reserved",
+    "capacityBlock": "reserved",
+}
 
 _LUSTRE_USER_DATA = """\
 #!/bin/bash
@@ -30,9 +43,16 @@ fi
 
 
 def node_class(
-    instance_type: InstanceType, bindings: Bindings, *, placement_group: bool, lustre_client: bool
+    instance_type: InstanceType,
+    bindings: Bindings,
+    *,
+    placement_group: bool,
+    lustre_client: bool,
+    reservation: str | None,
 ) -> Document:
     """EC2NodeClass of the instance type, in or outside the cluster placement group.
+
+    `reservation`: id of the capacity reservation or block that its nodes are launched into, if any.
 
     A Pulumi-owned profile rather than `role`: a profile that Karpenter makes can be left behind at destroy.
     """
@@ -50,6 +70,8 @@ def node_class(
     }
     if placement_group:
         spec["placementGroupSelector"] = {"name": bindings.placement_group}
+    if reservation is not None:
+        spec["capacityReservationSelectorTerms"] = [{"id": reservation}]
     if bindings.tags:
         spec["tags"] = dict(bindings.tags)
     if lustre_client:
@@ -67,7 +89,7 @@ def node_pool(
     *,
     placement_group: bool,
     zone: str,
-    capacity: Literal["onDemand", "spot"],
+    capacity: CapacityMode,
     nodes: int,
 ) -> Document:
     """NodePool of the instance type in one zone, at most that many nodes."""
@@ -139,11 +161,11 @@ def _network_interfaces(instance_type: InstanceType) -> list[Document]:
     return [address, *efa]
 
 
-def _requirements(instance_type: InstanceType, zone: str, capacity: str) -> list[Document]:
+def _requirements(instance_type: InstanceType, zone: str, capacity: CapacityMode) -> list[Document]:
     values = {
         "node.kubernetes.io/instance-type": instance_type.name,
         "topology.kubernetes.io/zone": zone,
-        "karpenter.sh/capacity-type": {"onDemand": "on-demand", "spot": "spot"}[capacity],
+        "karpenter.sh/capacity-type": _CAPACITY_TYPE[capacity],
         "kubernetes.io/arch": "amd64",
     }
     return [{"key": key, "operator": "In", "values": [value]} for key, value in values.items()]

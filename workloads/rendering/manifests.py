@@ -94,6 +94,7 @@ def _gpu_nodes(plan: Plan, bindings: Bindings) -> list[Document]:
             bindings,
             placement_group=in_group,
             lustre_client=plan.platform.storage.fsx != "none",
+            reservation=plan.platform.capacity.id,
         ),
         node_pool(instance_type, placement_group=in_group, zone=zone, capacity=plan.capacity, nodes=plan.nodes),
     ]

@@ -19,6 +19,8 @@ still ends its peers after 30 s.
 """
 
 _LEAST_S = 120
+_MOST_BLOCK_S = 600
+"""Karpenter drains 10 minutes before EC2 begins to take a capacity block's nodes (tasks/odcrs of v1.14.1)."""
 _MOST_S = 900
 """Under the 30 minutes of the pool; a longer wait for one step costs more than the step is worth."""
 _STEPS = 2
@@ -35,11 +37,15 @@ _LUSTRE_MB_PER_S_PER_TIB = 200
 
 
 def grace_s(plan: Plan) -> int:
-    """terminationGracePeriodSeconds: two steps at the upper predicted time, and saving; on spot the notice."""
+    """terminationGracePeriodSeconds: two steps at the upper predicted time, and saving; on spot the notice.
+
+    In a capacity block no more than what Karpenter's drain leaves.
+    """
     if plan.capacity == "spot":
         return SPOT_NOTICE_S
     wanted = _STEPS * plan.prediction.step.step_s.high + _checkpoint_s(plan) + _RECORD_S + _LAUNCHER_S
-    return min(max(math.ceil(wanted), _LEAST_S), _MOST_S)
+    most = _MOST_BLOCK_S if plan.capacity == "capacityBlock" else _MOST_S
+    return min(max(math.ceil(wanted), _LEAST_S), most)
 
 
 def shutdown_s(plan: Plan) -> int:

@@ -89,6 +89,7 @@ class Own:
 
     clusters: dict[str, Cluster] = field(default_factory=dict)
     file_systems: dict[str, Facts] = field(default_factory=dict)
+    capacity_reservations: dict[str, Facts] = field(default_factory=dict)
     placement_groups: dict[str, Facts] = field(default_factory=dict)
     in_group: dict[str, str] = field(default_factory=dict)
     """Placement group's name by instance."""

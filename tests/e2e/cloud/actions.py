@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.e2e.cloud import (
     bucket_rules,
+    capacity_reservations,
     eks_access,
     eks_addons,
     eks_clusters,
@@ -59,13 +60,15 @@ RULES: Mapping[str, Sequence[Rule]] = {
 }
 
 HANDLERS: Mapping[str, Handler] = {
+    "ec2:CancelCapacityReservation": capacity_reservations.cancel,
+    "ec2:CreateCapacityReservation": capacity_reservations.create,
     "ec2:CreatePlacementGroup": instance_rules.create_placement_group,
     "ec2:CreateTags": instance_rules.create_tags,
     "ec2:DeleteNatGateway": network_rules.delete_nat_gateway,
     "ec2:DeletePlacementGroup": instance_rules.delete_placement_group,
     "ec2:DeleteTags": instance_rules.delete_tags,
     "ec2:DescribeAvailabilityZones": network_rules.describe_availability_zones,
-    "ec2:DescribeCapacityReservations": references.no_capacity_reservations,
+    "ec2:DescribeCapacityReservations": capacity_reservations.describe,
     "ec2:DescribePlacementGroups": instance_rules.describe_placement_groups,
     "ec2:TerminateInstances": instance_rules.terminate_instances,
     "eks:AssociateAccessPolicy": eks_access.associate_access_policy,

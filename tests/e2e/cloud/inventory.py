@@ -92,6 +92,11 @@ def _ec2(account: Account) -> Iterator[Item]:
         for one in found:
             tags = dict(ec2.tags.get(one.id, {}))
             yield Item(kind=f"ec2:{kind}", id=one.id, arn=account.arn("ec2", f"{kind}/{one.id}"), tags=tags)
+    for one in account.own.capacity_reservations.values():
+        if one["State"] == "active":
+            tags = {tag["Key"]: tag["Value"] for tag in one["Tags"]}
+            name = one["CapacityReservationId"]
+            yield Item(kind="ec2:capacity-reservation", id=name, arn=one["CapacityReservationArn"], tags=tags)
     for group in account.own.placement_groups.values():
         tags = dict(ec2.tags.get(group["GroupId"], {}))
         yield Item(kind="ec2:placement-group", id=group["GroupName"], arn=group["GroupArn"], tags=tags)

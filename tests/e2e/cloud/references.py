@@ -70,8 +70,3 @@ def _quota(code: str) -> dict[str, object]:
         "Adjustable": True,
         "GlobalQuota": False,
     }
-
-
-def no_capacity_reservations(_: Account, __: Call) -> Answer:
-    """The account has none."""
-    return {"CapacityReservations": []}

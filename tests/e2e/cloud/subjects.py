@@ -11,6 +11,7 @@ READS = re.compile(r"^(Describe|List|Get|Head|Search|Receive|Select|Simulate|Bat
 _MADE = {
     "AllocateAddress": "AllocationId",
     "AssociateRouteTable": "AssociationId",
+    "CreateCapacityReservation": "CapacityReservation.CapacityReservationId",
     "CreateFileSystem": "FileSystem.FileSystemId",
     "CreateInternetGateway": "InternetGateway.InternetGatewayId",
     "CreateLaunchTemplate": "LaunchTemplate.LaunchTemplateId",
@@ -36,7 +37,7 @@ _NAMES = (
     "FileSystemId", "ResourceARN", "GroupName", "LaunchTemplateName", "LaunchTemplateId",
     "AssociationId", "AllocationId", "InternetGatewayId", "NatGatewayId", "NetworkInterfaceId", "RouteTableId",
     "DestinationCidrBlock", "SubnetId", "VpcEndpointId", "VpcEndpointIds", "VolumeId", "GroupId", "VpcId",
-    "InstanceIds", "Resources", "ResourceARNList", "CidrBlock",
+    "CapacityReservationId", "InstanceIds", "Resources", "ResourceARNList", "CidrBlock",
 )  # fmt: skip
 """Parameters that name something, in the order in which they are joined."""
 

@@ -23,6 +23,8 @@ class KarpenterAccount:
     security_group: str
     instance_profile: str
     placement_group: str
+    reservation: str
+    """Of two g6e.8xlarge in the second zone."""
 
     def bindings(self, zone: str) -> Bindings:
         """For the documents of a plan whose GPU nodes stand in that zone."""
@@ -50,8 +52,23 @@ def make_account(session: boto3.Session) -> KarpenterAccount:
     ec2.create_placement_group(GroupName="gpu", Strategy="cluster")
     session.client("sqs").create_queue(QueueName=QUEUE)
     return KarpenterAccount(
-        subnets=subnets, security_group=group, instance_profile=_node_profile(session), placement_group="gpu"
+        subnets=subnets,
+        security_group=group,
+        instance_profile=_node_profile(session),
+        placement_group="gpu",
+        reservation=_reservation(session, ZONES[1]),
     )
+
+
+def _reservation(session: boto3.Session, zone: str) -> str:
+    made = session.client("ec2").create_capacity_reservation(
+        InstanceType="g6e.8xlarge",
+        InstancePlatform="Linux/UNIX",
+        AvailabilityZone=zone,
+        InstanceCount=2,
+        InstanceMatchCriteria="targeted",
+    )
+    return str(made["CapacityReservation"]["CapacityReservationId"])
 
 
 def _cluster(session: boto3.Session, subnets: list[str]) -> str:

@@ -66,9 +66,11 @@ class Arm:
         return api.items("/apis/karpenter.sh/v1/nodeclaims", labelSelector=f"{_POOL}={self.pool}")
 
 
-def arm_of(topology: str, account: KarpenterAccount, *, attempt: int, suffix: str) -> Arm:
+def arm_of(
+    topology: str, account: KarpenterAccount, *, attempt: int, suffix: str, capacity: Document | None = None
+) -> Arm:
     """The arm as it is rendered, but for the name of its pool: pools belong to instance types, which arms share."""
-    plan = planned(topology, attempt=attempt)
+    plan = planned(topology, attempt=attempt, platform=None if capacity is None else {"capacity": capacity})
     rendered = copy.deepcopy(documents(plan, account.bindings(ZONE)))
     by_kind = {one["kind"]: one for one in rendered}
     pool = f"{by_kind['NodePool']['metadata']['name']}-{suffix}"

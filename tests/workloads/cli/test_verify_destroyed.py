@@ -29,6 +29,7 @@ _NAMELESS = "config:\n  aws:region: us-east-1\n"
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     monkeypatch.setattr(EC2Response, "describe_placement_groups", scene.placement_groups([]), raising=False)
+    monkeypatch.setattr(EC2Response, "describe_capacity_reservations", scene.capacity_reservations([]), raising=False)
     # One set of clients for all tests, of the region that the scene is in.
     monkeypatch.setattr(verify_destroyed, "Aws", lambda **_: scene.aws())
     # Nobody waits: fake instances end at once.

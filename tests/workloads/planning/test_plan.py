@@ -95,13 +95,6 @@ def test_micro_batch_and_accumulation_come_to_the_global_batch(pods):
         ("g6e8xl-2x1-efa1", {"platform": {"zone": None}}, "platform.zone = null: is missing"),
         ("g6e8xl-2x1-efa1", {"platform": {"zone": "eu-west-1a"}}, "lies outside aws:region us-east-1"),
         ("g6e8xl-2x1-efa1", {"platform": {"sharedWith": "a/b/c"}}, "sharing a platform isn't built yet"),
-        (
-            "g6e8xl-2x1-efa1",
-            {"platform": {"capacity": {"mode": "reservation", "id": "cr-1"}}},
-            "isn't built yet",
-        ),
-        ("g6e8xl-2x1-efa1", {"platform": {"capacity": {"mode": "capacityBlock"}}}, "isn't built yet"),
-        ("g6e8xl-2x1-efa1", {"platform": {"capacity": {"id": "cr-1"}}}, "belong to a reservation"),
         ("g6e8xl-2x1-efa1", {"platform": {"storage": {"keep": True}}}, "keeps nothing without a file system"),
         ("g6e8xl-2x1-efa1", {"platform": {"records": "file:///r"}}, "pods on EC2 can't write there"),
         ("g6e8xl-2x1-efa1", {"platform": {"budgetUsd": 0.5}}, "raise the budget or lower run.steps"),

@@ -18,6 +18,8 @@ class Thing:
     tags: Tags
     state: str = ""
     instance_type: str | None = None
+    instances: int = 1
+    """How many of that type it costs as."""
     sweepable: bool = False
     """Nobody else can want it and nothing of the user's is in it: `--sweep` removes it."""
 
@@ -97,6 +99,7 @@ def _is_marked(one: Thing) -> bool:
 
 def _leftover(one: Thing, region: str) -> Leftover:
     price = None if one.instance_type is None else usd_per_hour(one.instance_type, region)
+    price = None if price is None else price * one.instances
     return Leftover(
         kind=one.kind, id=one.id, state=one.state, remove=one.remove, usd_per_hour=price, sweepable=one.sweepable
     )

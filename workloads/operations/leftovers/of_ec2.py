@@ -40,6 +40,13 @@ KINDS = (
         remove="aws ec2 terminate-instances --instance-ids",
     ),
     Ec2Kind(
+        # It costs as its instances do, used or not; `topo preflight --reserve` makes it, outside Pulumi's state.
+        kind="capacity reservation", arn="capacity-reservation", operation="describe_capacity_reservations",
+        items="CapacityReservations", id="CapacityReservationId",
+        gone=frozenset({"expired", "cancelled", "failed", "payment-failed", "unsupported"}),
+        remove="aws ec2 cancel-capacity-reservation --capacity-reservation-id",
+    ),
+    Ec2Kind(
         kind="NAT gateway", arn="natgateway", operation="describe_nat_gateways", items="NatGateways",
         id="NatGatewayId", gone=frozenset({"deleted"}), filters="Filter",
         remove="aws ec2 delete-nat-gateway --nat-gateway-id",
@@ -110,6 +117,7 @@ def things(aws: Aws, owner: Owner, kind: Ec2Kind) -> Iterator[Thing]:
             tags=tags,
             state=_in_words(state, found, tags),
             instance_type=found.get("InstanceType"),
+            instances=found.get("TotalInstanceCount", 1),
             sweepable=_is_swept(kind.kind, state, found, owner),
         )
 

@@ -39,6 +39,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # A thousand images that nobody launches, read anew for each account.
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     monkeypatch.setattr(EC2Response, "describe_placement_groups", scene.placement_groups([]), raising=False)
+    monkeypatch.setattr(EC2Response, "describe_capacity_reservations", scene.capacity_reservations([]), raising=False)
     with mock_aws():
         yield
 

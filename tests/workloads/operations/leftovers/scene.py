@@ -125,18 +125,27 @@ def interface_names() -> set[str]:
 
 def placement_groups(groups: list[dict[str, Any]]) -> Any:
     """What moto lacks: an answer for describe_placement_groups, by tag as EC2 filters."""
+    return _described_by_tag("PlacementGroups", groups)
+
+
+def capacity_reservations(reservations: list[dict[str, Any]]) -> Any:
+    """The same for describe_capacity_reservations."""
+    return _described_by_tag("CapacityReservations", reservations)
+
+
+def _described_by_tag(items: str, things: list[dict[str, Any]]) -> Any:
 
     def describe(response: Any) -> ActionResult:
         wanted = {f["Name"]: f["Values"] for f in response._get_param("Filters", [])}
         found = [
-            group
-            for group in groups
+            thing
+            for thing in things
             if all(
-                {"Key": name.removeprefix("tag:"), "Value": values[0]} in group["Tags"]
+                {"Key": name.removeprefix("tag:"), "Value": values[0]} in thing["Tags"]
                 for name, values in wanted.items()
             )
         ]
-        return ActionResult({"PlacementGroups": found})
+        return ActionResult({items: found})
 
     return describe
 

@@ -167,6 +167,20 @@ def test_a_placement_group_is_found_by_its_tags(monkeypatch):
     assert kinds() == {"placement group": "topolab-dev-gpu-node"}
 
 
+def test_a_reservation_costs_as_its_instances_do_until_it_is_cancelled(monkeypatch):
+    def reservation(name: str, state: str, tags: Tags) -> dict[str, Any]:
+        facts = {"InstanceType": "g6e.8xlarge", "TotalInstanceCount": 2, "Tags": tag_list(tags)}
+        return {"CapacityReservationId": name, "State": state, **facts}
+
+    standing = [reservation("cr-1", "active", OWN), reservation("cr-2", "cancelled", OWN)]
+    theirs = reservation("cr-3", "active", NEIGHBOUR)
+    answer = scene.capacity_reservations([*standing, theirs])
+    monkeypatch.setattr(EC2Response, "describe_capacity_reservations", answer, raising=False)
+    (one,) = found()
+    assert (one.kind, one.id, one.usd_per_hour, one.sweepable) == ("capacity reservation", "cr-1", 9.05712, False)
+    assert one.remove == "aws ec2 cancel-capacity-reservation --capacity-reservation-id cr-1 --region us-east-1"
+
+
 def test_a_node_says_its_type_and_its_price_and_may_be_swept():
     node = scene.instance(scene.subnet(scene.vpc({}), {}), {**KARPENTER, **OWN})
     (one,) = found()
@@ -327,5 +341,5 @@ def test_one_unanswered_question_hides_no_other_answer(refuse):
 
 
 def test_every_finder_has_a_test_of_what_it_finds():
-    asked = {f"{kind}s" for kind in EACH} | {"placement groups", "log groups", "the tag index"}
+    asked = {f"{kind}s" for kind in EACH} | {"placement groups", "capacity reservations", "log groups", "the tag index"}
     assert set(FINDERS) == {name.replace("policys", "policies") for name in asked}

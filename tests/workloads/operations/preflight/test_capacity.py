@@ -13,6 +13,7 @@ from workloads.operations.preflight.questions.capacity import (
     gbps,
     gpu_quota,
     instance_type,
+    reservation,
     spot_role,
     system_quota,
 )
@@ -168,19 +169,61 @@ def test_a_reservation_of_somebody_else_is_red():
     assert reserved(None).sentence == "cr-1 isn't in this account and region"
 
 
+IN_TWO_HOURS = NOW + timedelta(hours=2)
+
+
 @pytest.mark.parametrize(
-    ("ends", "stated", "minutes", "colour"),
+    ("ends", "stated", "minutes", "block", "colour"),
     [
-        (None, None, 60, "green"),
-        (NOW + timedelta(hours=2), None, 60, "green"),
-        (NOW + timedelta(hours=2), NOW + timedelta(hours=2), 119, "green"),
-        (NOW + timedelta(hours=2), None, 121, "red"),
-        (NOW + timedelta(hours=2), NOW + timedelta(hours=3), 60, "red"),
+        (None, None, 60, False, "green"),
+        (IN_TWO_HOURS, None, 600, False, "green"),
+        (IN_TWO_HOURS, IN_TWO_HOURS, 79, True, "green"),
+        (IN_TWO_HOURS, IN_TWO_HOURS, 81, True, "red"),
+        (IN_TWO_HOURS, NOW + timedelta(hours=3), 60, True, "red"),
     ],
 )
-def test_a_run_must_end_before_its_reservation_does(ends, stated, minutes, colour):
-    one = Reservation(**{**RESERVED.__dict__, "ends_at": ends})
-    assert judge.end(one, stated, timedelta(minutes=minutes), NOW).colour == colour
+def test_a_run_must_end_before_a_blocks_nodes_are_taken(ends, stated, minutes, block, colour):
+    one = Reservation(**{**RESERVED.__dict__, "ends_at": ends, "is_block": block})
+    row = judge.end(one, stated, timedelta(minutes=minutes), NOW)
+    assert row.colour == colour
+    assert bool(row.remedy) == (colour == "red")
+
+
+BLOCK = {"mode": "capacityBlock", "id": "cr-0123456789abcdef0", "endsAt": "2026-11-22T12:00:00Z"}
+
+
+def test_a_block_of_the_stack_file_is_asked_for_with_its_end():
+    answer = {
+        "CapacityReservationId": BLOCK["id"],
+        "State": "active",
+        "InstanceType": "g6e.8xlarge",
+        "AvailabilityZone": "us-east-1b",
+        "AvailableInstanceCount": 2,
+        "EndDate": datetime(2026, 11, 22, 12, tzinfo=UTC),
+        "ReservationType": "capacity-block",
+    }
+    asked = [("ec2", "describe_capacity_reservations", {"CapacityReservations": [answer]})]
+    rows = ask(reservation, asked, subject(capacity=BLOCK))
+    assert [(row.check, row.colour) for row in rows] == [("reservation", "green"), ("reservation's end", "green")]
+    denied = [("ec2", "describe_capacity_reservations", "UnauthorizedOperation")]
+    assert only(ask(reservation, denied, subject(capacity=BLOCK))).colour == "grey"
+    assert (
+        only(
+            ask(
+                reservation,
+                [("ec2", "describe_capacity_reservations", {"CapacityReservations": []})],
+                subject(capacity=BLOCK),
+            )
+        ).colour
+        == "red"
+    )
+    assert ask(reservation, []) == []
+
+
+def test_a_block_counts_against_no_quota_and_a_reservations_vcpus_are_counted_already():
+    assert ask(gpu_quota, [], subject(capacity=BLOCK)) == []
+    held = {"mode": "reservation", "id": BLOCK["id"]}
+    assert only(ask(gpu_quota, quota(64.0), subject(capacity=held))).sentence.startswith("0 vCPUs needed")
 
 
 def test_a_reservation_is_found_by_id_and_a_foreign_one_is_not():

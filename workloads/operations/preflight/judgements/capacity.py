@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from workloads.catalogue.instances import InstanceType
 from workloads.operations.preflight.rows import Row, green, red
+from workloads.planning.capacity import BLOCK_DRAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,20 +136,26 @@ def _wrong(found: Reservation, kind: InstanceType, zone: str, nodes: int, *, blo
 
 
 def end(found: Reservation, stated: datetime | None, needed: timedelta, now: datetime) -> Row:
-    """The run is predicted to end before the reservation does; `stated`: the stack file's endsAt."""
+    """The run is predicted to end before a block's nodes are taken; `stated`: the stack file's endsAt.
+
+    Nodes of a reservation outlive its end, on demand.
+    """
     check = "reservation's end"
-    if found.ends_at is None:
-        return green(check, f"{found.id} has none")
+    if found.ends_at is None or not found.is_block:
+        return green(check, f"{found.id} takes no node away")
     if stated is not None and stated != found.ends_at:
         return red(
             check,
             f"{found.id} ends {found.ends_at:%Y-%m-%dT%H:%M:%SZ}, the stack file says {stated:%Y-%m-%dT%H:%M:%SZ}",
             f'set platform.capacity.endsAt to "{found.ends_at:%Y-%m-%dT%H:%M:%SZ}"',
         )
-    left = found.ends_at - now
-    figures = f"{left.total_seconds() / 60:.0f} minutes are left, the run needs up to {needed.total_seconds() / 60:.0f}"
+    left = found.ends_at - BLOCK_DRAIN - now
+    figures = (
+        f"{left.total_seconds() / 60:.0f} minutes until its nodes are taken, the run is predicted to take "
+        f"{needed.total_seconds() / 60:.0f}"
+    )
     if left < needed:
-        return red(check, figures, "lower run.steps, or take a longer reservation")
+        return red(check, figures, "lower run.steps, or take a longer block")
     return green(check, figures)
 
 

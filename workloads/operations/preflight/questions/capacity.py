@@ -136,7 +136,7 @@ def reservation(asked: Asked) -> Iterator[Row]:
     yield judge.reservation(found, capacity.id, subject.instance_type, subject.zone, subject.plan.nodes, block=block)
     if found is not None:
         stated = None if capacity.ends_at is None else datetime.fromisoformat(capacity.ends_at)
-        needed = timedelta(seconds=subject.plan.prediction.wall_clock_s.high)
+        needed = timedelta(seconds=subject.plan.prediction.wall_clock_s.expected)
         yield judge.end(found, stated, needed, subject.now)
 
 

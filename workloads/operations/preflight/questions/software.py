@@ -62,7 +62,7 @@ def digest_of(asked: Asked, reference: str) -> tuple[int, str | None]:
     """The registry's answer and the digest; a private repository of ECR is asked with the account's own rights."""
     parsed = parse_reference(reference)
     private = _ECR.fullmatch(parsed.host)
-    if private is None or private["region"] != asked.aws.region or asked.arn is None:
+    if private is None or private["region"] != asked.aws.region:
         return asked.web.manifest(parsed)
     wanted = {"imageDigest": parsed.tag} if parsed.tag.startswith("sha256:") else {"imageTag": parsed.tag}
     images: list[Any] = []

@@ -12,6 +12,11 @@ def test_access_is_by_entries_and_no_security_group_node_group_or_oidc_is_made_b
     assert dev.of("SecurityGroup") == []
 
 
+def test_auto_mode_is_off(dev):
+    assert "autoMode" not in dev.one("eks:index:Cluster").inputs
+    assert dev.one("NodeGroup")
+
+
 def test_both_endpoints_are_stated_so_that_the_component_waits_for_a_healthy_server(dev):
     assert dev.one("eks:index:Cluster").inputs["endpointPublicAccess"] is True
     assert dev.one("eks:index:Cluster").inputs["endpointPrivateAccess"] is True

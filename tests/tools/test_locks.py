@@ -49,7 +49,7 @@ def test_one_package_has_one_version_in_all_locks():
     assert {name: versions for name, versions in seen.items() if len(versions) > 1} == {}
 
 
-DISTRIBUTION = {"yaml": "pyyaml", "pulumi_aws": "pulumi-aws", "pulumi_eks": "pulumi-eks",
+DISTRIBUTION = {"yaml": "pyyaml", "cfnlint": "cfn-lint", "pulumi_aws": "pulumi-aws", "pulumi_eks": "pulumi-eks",
                 "pulumi_kubernetes": "pulumi-kubernetes"}  # fmt: skip
 """Import name to distribution, where they differ."""
 OF_PULUMI = {"google", "grpc"}

@@ -34,7 +34,7 @@ class TrainJobArgs:
 
 
 class TrainJob(Component):
-    """Namespace, volumes, configuration, runtime and TrainJob. `pulumi up` ends when the job is accepted."""
+    """Namespace and its policy, volumes, configuration, runtime and job. `pulumi up` ends when the job is accepted."""
 
     TYPE = "topolab:infra:TrainJob"
     name: str
@@ -48,6 +48,7 @@ class TrainJob(Component):
         # The runs' namespace ends with its pods, and those with the nodes that hold them.
         self._namespace = place("namespace", space, self.child(depends_on=list(args.needs)))
         inside = [
+            *self._policy(of_kinds(platform, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")),
             *self._in_namespace(of_kinds(platform, "ServiceAccount")),
             *self._volumes(of_kinds(platform, "PersistentVolume", "PersistentVolumeClaim")),
             *self._in_namespace(of_kinds(topology, "ConfigMap")),
@@ -61,6 +62,12 @@ class TrainJob(Component):
         self._job(job, made_of=[*of_kinds(topology, "ConfigMap"), runtime], after=[placed, *inside])
         self.name = args.plan.job_name
         self.register_outputs({"name": self.name, "namespace": NAMESPACE})
+
+    def _policy(self, documents: list[Document]) -> list[pulumi.Resource]:
+        policy, binding = documents
+        held = place("pod-policy", policy, self.child())
+        # The binding names its policy as plain text.
+        return [held, place("pod-policy-binding", binding, self.child(depends_on=[held]))]
 
     def _in_namespace(self, documents: list[Document]) -> list[pulumi.Resource]:
         # The namespace stands in these as plain text.

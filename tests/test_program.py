@@ -115,6 +115,8 @@ DESTROY_ORDER = (
     (("TrainJob", "train-job"), ("ConfigMap", "configmap-config")),
     (("TrainJob", "train-job"), ("Namespace", "namespace")),
     (("TrainJob", "train-job"), ("PodIdentityAssociation", "trainer")),
+    (("TrainJob", "train-job"), ("ValidatingAdmissionPolicyBinding", "pod-policy-binding")),
+    (("ValidatingAdmissionPolicyBinding", "pod-policy-binding"), ("ValidatingAdmissionPolicy", "pod-policy")),
     (("ClusterTrainingRuntime", "runtime"), ("Release", "kubeflow-trainer")),
     (("Namespace", "namespace"), ("Release", "nvidia-device-plugin")),
     (("Namespace", "namespace"), ("Release", "aws-efa-k8s-device-plugin")),

@@ -14,6 +14,8 @@ from tests.e2e.cluster.shared import shared_cluster
 from tests.e2e.tools import module_path
 from tests.plan_factory import bindings_of, planned
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES
+from workloads.planning.plan import NAMESPACE
+from workloads.rendering.admission import POLICY
 from workloads.rendering.lint import lint
 from workloads.rendering.manifests import documents
 from workloads.rendering.names import ANCESTOR_LABEL
@@ -271,3 +273,81 @@ def test_what_the_program_renders_is_admitted(cluster, topology):
             runtime = next(one for one in made(topology) if one["kind"] == "ClusterTrainingRuntime")
             cluster.api.apply(runtime)
         cluster.api.apply(document, dry_run=True)
+
+
+def pod(topology: str = TOPOLOGY) -> Document:
+    """A pod as the topology's runtime describes it."""
+    (runtime,) = [one for one in made(topology) if one["kind"] == "ClusterTrainingRuntime"]
+    template = job_of({"ClusterTrainingRuntime": runtime})["template"]["spec"]["template"]
+    metadata = {**template["metadata"], "name": "one", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.deepcopy(template["spec"])}
+
+
+def said_of(cluster: Cluster, document: Document) -> str:
+    """What admission says of it; empty: nothing."""
+    try:
+        cluster.api.apply(document, dry_run=True)
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+@pytest.fixture(scope="module")
+def guarded(cluster):
+    """The policy is read some moments after it is made."""
+    privileged = pod()
+    privileged["spec"]["hostPID"] = True
+    wait_until(lambda: "hostPID" in said_of(cluster, privileged), 30, "the pods' policy holds")
+    return cluster
+
+
+def first(spec: Document) -> Document:
+    return spec["containers"][0]["securityContext"]
+
+
+FORBIDDEN = {
+    "a privileged container": (
+        lambda spec: (first(spec).pop("allowPrivilegeEscalation"), first(spec).update(privileged=True)),
+        "privileged shows a pod every EFA device of its host",
+    ),
+    "a privileged init container": (
+        lambda spec: spec["initContainers"][0].update(securityContext={"privileged": True}),
+        "privileged shows a pod every EFA device of its host",
+    ),
+    "another capability": (
+        lambda spec: first(spec)["capabilities"]["add"].append("SYS_ADMIN"),
+        "no capability but IPC_LOCK may be added",
+    ),
+    "a folder of the host": (
+        lambda spec: spec["volumes"].append({"name": "host", "hostPath": {"path": "/"}}),
+        "hostPath mounts a folder of the host",
+    ),
+    "the host's processes": (lambda spec: spec.update(hostPID=True), "hostPID shows the processes of the host"),
+    "the host's network": (
+        lambda spec: spec.update(hostNetwork=True),
+        "hostNetwork is for topologies of variant hostnet alone",
+    ),
+    "the host's memory": (lambda spec: spec.update(hostIPC=True), "hostIPC is for topologies of variant hostipc alone"),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_whoever_makes_a_pod_in_the_namespace_gets_no(guarded, what):
+    change, expected = FORBIDDEN[what]
+    document = pod()
+    change(document["spec"])
+    said = said_of(guarded, document)
+    assert f"ValidatingAdmissionPolicy '{POLICY}'" in said
+    assert expected in said
+
+
+@pytest.mark.parametrize("topology", ["g6e12xl-4x4-tcp-hostnet", "p4d24xl-4x1-tcp-hostipc", TOPOLOGY, "cpu-2x1-tcp"])
+def test_pods_of_the_program_are_let_through_and_the_hosts_are_for_variants_that_name_them(guarded, topology):
+    assert said_of(guarded, pod(topology)) == ""
+
+
+def test_pods_of_other_namespaces_are_none_of_the_policys_business(guarded):
+    document = pod()
+    document["metadata"]["namespace"] = "kube-system"
+    document["spec"] = {"containers": [{"name": "one", "image": "x", "securityContext": {"privileged": True}}]}
+    assert said_of(guarded, document) == ""

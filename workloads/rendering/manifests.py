@@ -1,6 +1,7 @@
 """A plan as Kubernetes objects, in the order in which they can be applied. Plain and repeatable."""
 
 from workloads.planning.plan import NAMESPACE, Plan
+from workloads.rendering.admission import pod_policy
 from workloads.rendering.bindings import Bindings, Document
 from workloads.rendering.gpu_nodes import node_class, node_pool
 from workloads.rendering.lint import lint
@@ -27,12 +28,12 @@ def documents(plan: Plan, bindings: Bindings) -> list[Document]:
 
 
 def platform_documents(plan: Plan, bindings: Bindings) -> list[Document]:
-    """What outlives the topology: Namespace, service account, node class and pool, volumes.
+    """What outlives the topology: Namespace and what its pods may be, service account, node class and pool, volumes.
 
     Node class and pool belong to the instance type, so another topology of it finds their nodes warm; a
     local machine has neither.
     """
-    return [namespace(), service_account(), *_gpu_nodes(plan, bindings), *_storage(plan, bindings)]
+    return [namespace(), *pod_policy(), service_account(), *_gpu_nodes(plan, bindings), *_storage(plan, bindings)]
 
 
 def topology_documents(plan: Plan, bindings: Bindings) -> list[Document]:

@@ -311,7 +311,10 @@ def test_documents_are_the_platforms_then_the_topologys():
     bindings = bindings_of(plan)
     parts = platform_documents(plan, bindings), topology_documents(plan, bindings)
     assert documents(plan, bindings) == [*parts[0], *parts[1]]
-    assert [d["kind"] for d in parts[0]] == ["Namespace", "ServiceAccount", "EC2NodeClass", "NodePool"]
+    assert [d["kind"] for d in parts[0]] == [
+        "Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ServiceAccount", "EC2NodeClass",
+        "NodePool",
+    ]  # fmt: skip
     assert [d["kind"] for d in parts[1]] == ["ConfigMap", "ConfigMap", "ClusterTrainingRuntime", "TrainJob"]
 
 

@@ -100,6 +100,7 @@ class Equipment(Component):
         source, platform = self._args.plan.config.data.source, self._args.platform
         args = TrainerRightsArgs(
             role_name=self._names.of("trainer"),
+            boundary=self._args.settings.stack.platform.permissions_boundary,
             partition=platform.account.partition,
             cluster_name=platform.cluster.name,
             records_uri=platform.records_uri,

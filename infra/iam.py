@@ -33,5 +33,6 @@ def trust(service: str, actions: Sequence[str] = ("sts:AssumeRole",)) -> Policy:
 
 
 EC2_TRUST = trust("ec2.amazonaws.com")
+CONTROL_PLANE_TRUST = trust("eks.amazonaws.com", ("sts:AssumeRole", "sts:TagSession"))
 # The agent tags its session with cluster, namespace and service account, so it needs both actions.
 POD_IDENTITY_TRUST = trust("pods.eks.amazonaws.com", ("sts:AssumeRole", "sts:TagSession"))

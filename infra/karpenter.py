@@ -7,6 +7,7 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 
+from infra.account import Account
 from infra.charts import Release, install
 from infra.component import Component
 from infra.iam import POD_IDENTITY_TRUST
@@ -22,10 +23,15 @@ SERVICE_ACCOUNT = "karpenter"
 
 @dataclass(frozen=True, kw_only=True)
 class KarpenterArgs:
-    """`ready`: nodes, name service and Pod Identity agent. `charts`: a folder, or None for registries."""
+    """`ready`: nodes, name service and Pod Identity agent. `charts`: a folder, or None for registries.
+
+    `boundary`: ARN of the permissions boundary of every role, if any.
+    """
 
     names: Names
-    scope: Scope
+    account: Account
+    region: str
+    boundary: str | None
     cluster_name: pulumi.Input[str]
     ready: list[pulumi.Resource]
     charts: Path | None
@@ -42,13 +48,21 @@ class Karpenter(Component):
     def __init__(self, name: str, args: KarpenterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         self._args = args
+        self._scope = Scope(
+            partition=args.account.partition,
+            region=args.region,
+            account=args.account.id,
+            cluster=args.names.base,
+            node_role=args.names.of("gpu-node"),
+            queue=args.names.base,
+        )
         self.node_role_name, entry = self._node_identity()
         rights = self._controller_identity()
         queue = Interruptions(
             "interruptions",
             InterruptionsArgs(
-                name=args.scope.queue,
-                queue_arn=args.scope.arn("sqs", args.scope.queue),
+                name=self._scope.queue,
+                queue_arn=self._scope.arn("sqs", self._scope.queue),
                 rule_names={event: args.names.of(f"on-{event}") for event in INTERRUPTION_EVENTS},
             ),
             opts=self.child(),
@@ -66,7 +80,7 @@ class Karpenter(Component):
                 name="karpenter",
                 chart=KARPENTER,
                 namespace=NAMESPACE,
-                values=_values(args.cluster_name, queue.queue_name),
+                values=_values(args.cluster_name, queue.queue_name, args.region),
                 # Helm never upgrades the CRDs inside a chart; they have their own release.
                 skip_crds=True,
             ),
@@ -78,8 +92,9 @@ class Karpenter(Component):
         self.register_outputs({"node_role_name": self.node_role_name})
 
     def _node_identity(self) -> tuple[pulumi.Output[str], pulumi.Resource]:
-        scope = self._args.scope
-        role = NodeRole("gpu-node", NodeRoleArgs(name=scope.node_role, partition=scope.partition), opts=self.child())
+        scope = self._scope
+        args = NodeRoleArgs(name=scope.node_role, partition=scope.partition, boundary=self._args.boundary)
+        role = NodeRole("gpu-node", args, opts=self.child())
         # EKS makes this entry for managed node groups only; without it a node never joins.
         entry = aws.eks.AccessEntry(
             "gpu-node",
@@ -91,11 +106,12 @@ class Karpenter(Component):
         return role.name, entry
 
     def _controller_identity(self) -> list[pulumi.Resource]:
-        names, scope = self._args.names, self._args.scope
+        names, scope = self._args.names, self._scope
         role = aws.iam.Role(
             "controller",
             name=names.of("karpenter"),
             assume_role_policy=json.dumps(POD_IDENTITY_TRUST),
+            permissions_boundary=self._args.boundary,
             opts=self.child(),
         )
         association = aws.eks.PodIdentityAssociation(
@@ -118,10 +134,14 @@ class Karpenter(Component):
         return aws.iam.RolePolicyAttachment(part, role=role.name, policy_arn=granted.arn, opts=self.child())
 
 
-def _values(cluster_name: pulumi.Input[str], queue_name: pulumi.Input[str]) -> dict[str, object]:
+def _values(cluster_name: pulumi.Input[str], queue_name: pulumi.Input[str], region: str) -> dict[str, object]:
     return {
         "settings": {"clusterName": cluster_name, "interruptionQueue": queue_name},
         "serviceAccount": {"name": SERVICE_ACCOUNT},
         # Two replicas beside CoreDNS and Trainer on two nodes of 4 vCPUs.
-        "controller": {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}},
+        "controller": {
+            "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+            # Else it asks its node's metadata, which a pod may be too many hops away from.
+            "env": [{"name": "AWS_REGION", "value": region}],
+        },
     }

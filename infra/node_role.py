@@ -19,10 +19,11 @@ NODE_POLICIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRoleArgs:
-    """`name`: of the role, at most 64 characters."""
+    """`name`: of the role, at most 64 characters. `boundary`: ARN of its permissions boundary, if any."""
 
     name: str
     partition: str
+    boundary: str | None
 
 
 class NodeRole(Component):
@@ -35,7 +36,13 @@ class NodeRole(Component):
 
     def __init__(self, name: str, args: NodeRoleArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        role = aws.iam.Role(f"{name}-role", name=args.name, assume_role_policy=json.dumps(EC2_TRUST), opts=self.child())
+        role = aws.iam.Role(
+            f"{name}-role",
+            name=args.name,
+            assume_role_policy=json.dumps(EC2_TRUST),
+            permissions_boundary=args.boundary,
+            opts=self.child(),
+        )
         attachments = [
             aws.iam.RolePolicyAttachment(
                 f"{name}-{policy.lower().replace('_', '-')}",

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from infra.account import Account, checked_account
+from infra.account import SPOT_ROLES, Account, check_spot_role, checked_account
 from infra.cluster import Cluster, ClusterArgs
 from infra.component import Component
+from infra.control_plane import Access, ControlPlaneArgs, control_plane_log
 from infra.karpenter import Karpenter, KarpenterArgs
-from infra.karpenter_policies import Scope
 from infra.network import Network, NetworkArgs
 from infra.records import Records, RecordsArgs
 from infra.settings import Settings
@@ -46,7 +46,8 @@ class Platform(Component):
         self._args, self._names = args, args.settings.names
         self._spec: PlatformSpec = args.settings.stack.platform
         self.account = _account(self._spec)
-        self.home = self._home()
+        profile = args.settings.profile
+        self.home = Home(names=self._names, account=self.account.id, region=args.region, profile=profile)
         self.providers = [self._aws()]
         self.network = self._network()
         self.cluster = self._cluster()
@@ -65,10 +66,6 @@ class Platform(Component):
             opts=self.child(),
         )
 
-    def _home(self) -> Home:
-        settings = self._args.settings
-        return Home(names=settings.names, account=self.account.id, region=self._args.region, profile=settings.profile)
-
     def _network(self) -> Network:
         storage, cidr = self._spec.storage, self._spec.vpc_cidr
         args = NetworkArgs(
@@ -81,38 +78,37 @@ class Platform(Component):
         return Network("network", args, opts=self._inside())
 
     def _cluster(self) -> Cluster:
+        log = control_plane_log(self._names.base, self._inside())
         guard = InterfacesGone(
             "interfaces-gone",
             self.home,
             self.network.vpc_id,
             # Subnets and routes last until the interfaces in them are gone.
-            self.child(depends_on=self.network.routes, delete_timeout=TIMEOUT),
+            # EKS writes its log to the end, and makes the group anew that it misses.
+            self.child(depends_on=[*self.network.routes, log], delete_timeout=TIMEOUT),
         )
-        args = ClusterArgs(
+        plane = ControlPlaneArgs(
             name=self._names.base,
-            node_role_name=self._names.of("system-node"),
+            role_name=self._names.of("control-plane"),
             partition=self.account.partition,
+            boundary=self._spec.permissions_boundary,
             vpc_id=self.network.vpc_id,
             private_subnet_ids=self.network.private_subnet_ids,
             public_subnet_ids=self.network.public_subnet_ids,
             interfaces_gone=guard,
             profile=self._args.settings.profile,
-            api_access_cidrs=self._spec.api_access_cidrs,
+            access=_access(self._spec),
         )
+        name = self._names.of("system-node")
+        args = ClusterArgs(control_plane=plane, node_role_name=name, node_tags={"Name": name, **self._names.tags})
         return Cluster("cluster", args, opts=self._inside())
 
     def _karpenter(self) -> Karpenter:
-        scope = Scope(
-            partition=self.account.partition,
-            region=self._args.region,
-            account=self.account.id,
-            cluster=self._names.base,
-            node_role=self._names.of("gpu-node"),
-            queue=self._names.base,
-        )
         args = KarpenterArgs(
             names=self._names,
-            scope=scope,
+            account=self.account,
+            region=self._args.region,
+            boundary=self._spec.permissions_boundary,
             cluster_name=self.cluster.name,
             ready=self.cluster.ready,
             charts=self._args.settings.charts,
@@ -128,10 +124,17 @@ class Platform(Component):
         return pulumi.ResourceOptions(parent=self, providers=list(self.providers))
 
 
+def _access(spec: PlatformSpec) -> Access:
+    return Access(private=spec.api_endpoint == "private", cidrs=spec.api_access_cidrs, admins=spec.admins)
+
+
 def _account(spec: PlatformSpec) -> Account:
     # Through the default provider: ours refuses other accounts itself, in words that name no key of the stack.
     caller = aws.get_caller_identity()
-    return checked_account(caller.account_id, caller.arn, spec.allowed_accounts)
+    account = checked_account(caller.account_id, caller.arn, spec.allowed_accounts)
+    if spec.capacity.mode == "spot":
+        check_spot_role(aws.iam.get_roles(path_prefix=SPOT_ROLES).names)
+    return account
 
 
 def _other_zone(gpu_zone: str) -> str:

@@ -14,9 +14,13 @@ from workloads.rendering.names import SERVICE_ACCOUNT
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerRightsArgs:
-    """`records_uri`: s3://bucket or s3://bucket/prefix. `data_uri`: s3://... that is read, if any."""
+    """`records_uri`: s3://bucket or s3://bucket/prefix. `data_uri`: s3://... that is read, if any.
+
+    `boundary`: ARN of the role's permissions boundary, if any.
+    """
 
     role_name: str
+    boundary: str | None
     partition: str
     cluster_name: pulumi.Input[str]
     records_uri: pulumi.Input[str]
@@ -36,6 +40,7 @@ class TrainerRights(Component):
             "trainer",
             name=args.role_name,
             assume_role_policy=json.dumps(POD_IDENTITY_TRUST),
+            permissions_boundary=args.boundary,
             opts=self.child(),
         )
         rights = aws.iam.RolePolicy(

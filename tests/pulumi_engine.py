@@ -34,6 +34,7 @@ with warnings.catch_warnings():
 ROOT = Path(__file__).parents[1]
 ACCOUNT = "123456789012"
 TOKEN = "hf_a-token-that-must-never-be-seen"
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1f")
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
@@ -187,9 +188,11 @@ def registered(name: str, *, preview: bool = False) -> Graph:
     return run(stack, preview=preview)
 
 
-def run(stack: StackFile, *, preview: bool = False, account: str = ACCOUNT) -> Graph:
-    """Runs the program; whatever it raises comes out."""
-    return contextvars.copy_context().run(_run, stack, preview, account)
+def run(
+    stack: StackFile, *, preview: bool = False, account: str = ACCOUNT, linked_roles: tuple[str, ...] = (SPOT_ROLE,)
+) -> Graph:
+    """Runs the program; whatever it raises comes out. `linked_roles`: those of the account for spot."""
+    return contextvars.copy_context().run(_run, stack, preview, _Answers(account, linked_roles))
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -218,9 +221,9 @@ def in_the_clear(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _run(stack: StackFile, preview: bool, account: str) -> Graph:
+def _run(stack: StackFile, preview: bool, answers: "_Answers") -> Graph:
     graph = Graph(name=stack.stack)
-    monitor = _Monitor(graph, _Answers(account), preview=preview)
+    monitor = _Monitor(graph, answers, preview=preview)
     settings.set_root_resource(None)  # type: ignore[arg-type]  # a new context still holds its creator's stack
     mocks.set_mocks(monitor.mocks, project="topolab", stack=stack.stack, preview=preview, monitor=monitor)
     secrets = [key for key, value in stack.config.items() if _is_secret(value)]
@@ -253,8 +256,8 @@ def _as_engine_text(value: Any) -> str:
 class _Answers(mocks.Mocks):
     """What AWS answers to questions."""
 
-    def __init__(self, account: str) -> None:
-        self.account = account
+    def __init__(self, account: str, linked_roles: tuple[str, ...]) -> None:
+        self.account, self.linked_roles = account, linked_roles
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         if args.token == "aws:index/getCallerIdentity:getCallerIdentity":
@@ -263,6 +266,9 @@ class _Answers(mocks.Mocks):
         if args.token == "aws:index/getAvailabilityZones:getAvailabilityZones":
             assert "use1-az3" in args.args["excludeZoneIds"], "a zone without EKS may be picked"
             return {"names": list(ZONES), "zoneIds": [], "groupNames": [], "id": "us-east-1"}, []
+        if args.token == "aws:iam/getRoles:getRoles":
+            assert args.args["pathPrefix"] == "/aws-service-role/spot.amazonaws.com/"
+            return {"names": list(self.linked_roles), "arns": [], "id": "us-east-1"}, []
         raise AssertionError(f"the program asks AWS {args.token}, which this engine has no answer to")
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:  # noqa: ARG002
@@ -320,7 +326,8 @@ class _Monitor(mocks.MockMonitor):
         if self.preview:
             return {}
         arn = f"arn:aws:{one.type.split(':')[1].split('/')[0]}:us-east-1:{ACCOUNT}:{one.name}"
-        known = {"arn": arn, "allocationId": f"eipalloc-{one.name}", "dnsName": f"{one.name}.fsx", "mountName": "fsx"}
+        known = {"arn": arn, "allocationId": f"eipalloc-{one.name}", "dnsName": f"{one.name}.fsx", "mountName": "fsx",
+                 "latestVersion": 1}  # fmt: skip
         # Physical names that AWS's provider makes up where the program leaves them out.
         return {**known, "name": one.inputs.get("name", f"{one.name}-7f3a")}
 

@@ -38,6 +38,7 @@ LISTED: Mapping[str, str] = {
     "aws:ec2/vpcEndpoint:VpcEndpoint": "VPC endpoint",
     "aws:ec2/natGateway:NatGateway": "NAT gateway",
     "aws:ec2/eip:Eip": "elastic IP",
+    "aws:ec2/launchTemplate:LaunchTemplate": "launch template",
     "aws:ec2/securityGroup:SecurityGroup": "security group",
     "aws:fsx/lustreFileSystem:LustreFileSystem": "file system",
 }
@@ -57,6 +58,7 @@ ASKED_FOR: Mapping[str, Callable[[Cloud, Inputs], list[str]]] = {
 
 NAMED_BY_US: Mapping[str, Callable[[Inputs], str]] = {
     "aws:iam/policy:Policy": lambda inputs: f"arn:aws:iam::{ACCOUNT}:policy/{inputs['name']}",
+    "aws:cloudwatch/logGroup:LogGroup": lambda inputs: inputs["name"],
     "aws:iam/role:Role": lambda inputs: inputs["name"],
     # Its name is made up anew by the next up; the forgotten one would hold the role for ever.
     "aws:iam/rolePolicy:RolePolicy": lambda inputs: f"{inputs['role']}:{inputs['name']}",

@@ -1,5 +1,7 @@
 """RULEs of the cluster and of its system nodes."""
 
+import json
+
 from tests.pulumi_engine import read_stack, run
 from workloads.catalogue.versions import KUBERNETES
 
@@ -27,6 +29,72 @@ def test_the_public_endpoint_is_open_to_those_that_the_stack_names_and_by_defaul
     cluster = run(asked).one("eks:index:Cluster").inputs
     assert cluster["publicAccessCidrs"] == ["203.0.113.7/32", "198.51.100.0/24"]
     assert "publicAccessCidrs" not in dev.one("eks:index:Cluster").inputs
+
+
+def test_a_private_endpoint_is_the_only_one_where_the_stack_says_so():
+    cluster = run(read_stack("dev").with_values(platform={"apiEndpoint": "private"})).one("eks:index:Cluster").inputs
+    assert cluster["endpointPublicAccess"] is False
+    assert cluster["endpointPrivateAccess"] is True
+    assert "publicAccessCidrs" not in cluster
+
+
+ADMINS = ["arn:aws:iam::123456789012:role/Lab", "arn:aws:iam::123456789012:user/team/ann"]
+
+
+def test_teammates_are_admins_by_entries_that_outlive_what_stands_in_the_cluster():
+    graph = run(read_stack("dev").with_values(platform={"admins": ADMINS}))
+    for name, principal in zip(("admin-role-Lab", "admin-user-team-ann"), ADMINS, strict=True):
+        entry, right = graph.one("AccessEntry", name), graph.one("AccessPolicyAssociation", name)
+        assert (entry.inputs["principalArn"], entry.inputs.get("type")) == (principal, None)
+        assert right.inputs["policyArn"] == "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+        assert right.inputs["accessScope"] == {"type": "cluster"}
+        # Whoever of them runs the destroy must get in until the last object is gone.
+        for kind, inside in (("Release", "karpenter-crd"), ("Namespace", "namespace"), ("NodePool", "node-pool")):
+            assert graph.outlives(right, graph.one(kind, inside))
+        assert graph.outlives(entry, right)
+
+
+def test_the_control_planes_log_ends_and_outlives_the_cluster_and_the_guard(dev):
+    cluster, log = dev.one("eks:index:Cluster"), dev.one("LogGroup")
+    assert cluster.inputs["enabledClusterLogTypes"] == ["api", "audit", "authenticator"]
+    assert log.inputs["name"] == f"/aws/eks/{cluster.inputs['name']}/cluster"
+    assert log.inputs["retentionInDays"] == 14
+    assert not log.retained
+    # EKS makes the group anew where it still has something to write.
+    assert dev.outlives(log, cluster)
+    assert dev.outlives(log, dev.one("InterfacesGone"))
+
+
+def test_every_role_has_the_boundary_that_an_organisation_asks_for(dev):
+    boundary = "arn:aws:iam::123456789012:policy/Boundary"
+    graph = run(read_stack("dev").with_values(platform={"permissionsBoundary": boundary}))
+    assert {r.name: r.inputs.get("permissionsBoundary") for r in graph.of("aws:iam/role:Role")} == dict.fromkeys(
+        ("control-plane", "system-node-role", "gpu-node-role", "controller", "trainer"), boundary
+    )
+    assert not any("permissionsBoundary" in r.inputs for r in dev.of("aws:iam/role:Role"))
+
+
+def test_the_clusters_role_is_ours_and_has_its_policy_for_as_long_as_the_cluster(dev):
+    cluster, role = dev.one("eks:index:Cluster"), dev.one("aws:iam/role:Role", "control-plane")
+    assert "serviceRole" in cluster.inputs
+    (trust,) = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
+    assert trust["Principal"] == {"Service": "eks.amazonaws.com"}
+    granted = dev.one("RolePolicyAttachment", "control-plane")
+    assert granted.inputs["policyArn"] == "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+    assert dev.outlives(granted, cluster)
+
+
+def test_disks_of_system_nodes_are_encrypted_and_they_bear_the_stacks_tags(dev):
+    template = dev.one("LaunchTemplate").inputs
+    (disk,) = template["blockDeviceMappings"]
+    assert disk["ebs"]["encrypted"] == "true"
+    tagged = {one["resourceType"]: one["tags"] for one in template["tagSpecifications"]}
+    assert tagged.keys() == {"instance", "volume"}
+    assert all(tags["topolab:stack"] == "dev" for tags in tagged.values())
+    # Image and security group stay EKS's own.
+    assert not {"imageId", "vpcSecurityGroupIds", "networkInterfaces", "userData"} & template.keys()
+    assert dev.one("NodeGroup").inputs["launchTemplate"] == {"id": "system-node-0a1b2c", "version": "1"}
+    assert "diskSize" not in dev.one("NodeGroup").inputs
 
 
 def test_the_version_is_the_catalogues(dev):

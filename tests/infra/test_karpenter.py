@@ -18,6 +18,11 @@ def test_the_controller_knows_its_cluster_and_its_queue(dev):
     assert settings == {"clusterName": "topolab-dev", "interruptionQueue": "topolab-dev"}
 
 
+def test_the_controller_is_told_its_region_and_asks_no_metadata_for_it(dev):
+    controller = dev.one("Release", "karpenter").inputs["values"]["controller"]
+    assert controller["env"] == [{"name": "AWS_REGION", "value": "us-east-1"}]
+
+
 def test_the_controller_gets_its_rights_by_pod_identity_before_its_pods_start(dev):
     association = dev.one("PodIdentityAssociation", "controller")
     assert association.inputs["namespace"] == "kube-system"

@@ -28,6 +28,7 @@ def stack_faults(stack: Stack) -> Iterator[Fault]:
     yield from _not_yet(stack.platform)
     yield from capacity_faults(stack.platform.capacity)
     yield from _storage_faults(stack.platform)
+    yield from _access_faults(stack.platform)
     run = stack.run
     if run.steps == 0:
         yield _fault("run.steps", 0, "a probe-only run isn't built yet; ask for at least one step")
@@ -58,6 +59,15 @@ def _not_yet(platform: Platform) -> Iterator[Fault]:
 def _storage_faults(platform: Platform) -> Iterator[Fault]:
     if platform.storage.keep and platform.storage.fsx == "none":
         yield _fault("platform.storage.keep", True, "keeps nothing without a file system; set fsx or remove it")
+
+
+def _access_faults(platform: Platform) -> Iterator[Fault]:
+    if platform.api_endpoint == "private" and platform.api_access_cidrs:
+        blocks = list(platform.api_access_cidrs)
+        yield _fault("platform.apiAccessCidrs", blocks, "nobody reaches a private endpoint by them; remove one of both")
+    twice = sorted({one for one in platform.admins if platform.admins.count(one) > 1})
+    if twice:
+        yield _fault("platform.admins", twice, "named twice, and EKS takes an entry once; keep one")
 
 
 def _local_faults(platform: Platform) -> Iterator[Fault]:

@@ -67,6 +67,20 @@ def _api_access(value: str) -> str:
     return str(network)
 
 
+def _principal(value: str) -> str:
+    if ":assumed-role/" in value:
+        raise ValueError("an assumed role is a session; write its role, such as arn:aws:iam::123456789012:role/Lab")
+    if not re.fullmatch(r"arn:aws:iam::\d{12}:(role|user)/[\w+=,.@/-]+", value):
+        raise ValueError("not the ARN of a role or user; write one such as arn:aws:iam::123456789012:role/Lab")
+    return value
+
+
+def _boundary(value: str) -> str:
+    if not re.fullmatch(r"arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+", value):
+        raise ValueError("not the ARN of a policy; write one such as arn:aws:iam::123456789012:policy/Boundary")
+    return value
+
+
 def _account(value: str) -> str:
     if not re.fullmatch(r"\d{12}", value):
         raise ValueError("not an AWS account id; write twelve digits in quotes")
@@ -138,6 +152,12 @@ class Platform(Spec):
     vpc_cidr: Annotated[str, AfterValidator(_cidr)] = "10.0.0.0/16"
     api_access_cidrs: tuple[Annotated[str, AfterValidator(_api_access)], ...] = ()
     """Who may reach the API server's public endpoint; empty: everybody with credentials, as EKS does."""
+    api_endpoint: Literal["public", "private"] = "public"
+    """`private`: the API server answers inside the VPC alone, so `pulumi up` must run from there."""
+    admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
+    """Roles and users who are admins of the cluster beside the identity that made it."""
+    permissions_boundary: Annotated[str, AfterValidator(_boundary)] | None = None
+    """Of every role that the stack makes, where an organisation asks for one."""
     capacity: Capacity = Capacity()
     storage: Storage = Storage()
     records: Annotated[str, AfterValidator(_records)] = "managed"

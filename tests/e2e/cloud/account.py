@@ -11,6 +11,7 @@ from moto.ec2.models import ec2_backends, instance_types
 from moto.ec2.models.amis import Ami, AmiBackend
 from moto.events.models import events_backends
 from moto.iam.models import AWSManagedPolicy, iam_backends
+from moto.logs.models import logs_backends
 from moto.s3.models import s3_backends
 from moto.sqs.models import sqs_backends
 from moto.ssm.models import ssm_backends
@@ -50,6 +51,7 @@ _BACKENDS: dict[str, Any] = {
     "ec2": ec2_backends,
     "events": events_backends,
     "iam": iam_backends,
+    "logs": logs_backends,
     "s3": s3_backends,
     "sqs": sqs_backends,
     "ssm": ssm_backends,

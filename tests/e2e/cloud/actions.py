@@ -104,6 +104,7 @@ HANDLERS: Mapping[str, Handler] = {
     "eks:UpdateClusterConfig": eks_clusters.update_cluster_config,
     "eks:UpdateClusterVersion": eks_clusters.update_cluster_version,
     "eks:UpdateNodegroupConfig": eks_nodes.update_nodegroup_config,
+    "eks:UpdateNodegroupVersion": eks_nodes.update_nodegroup_version,
     "eks:UpdatePodIdentityAssociation": eks_access.update_pod_identity_association,
     "fsx:CreateFileSystem": lustre.create_file_system,
     "fsx:DeleteFileSystem": lustre.delete_file_system,

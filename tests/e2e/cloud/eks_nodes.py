@@ -64,10 +64,24 @@ def _check(account: Account, cluster: Cluster, call: Call) -> None:
     for instance_type in params.get("instanceTypes") or []:
         if instance_type not in types:
             raise _invalid(f"[{instance_type}] is not a valid instance type")
+    _check_template(account, params)
     ami_type = params.get("amiType", "AL2023_x86_64_STANDARD")
     if ami_type not in AMI_TYPES:
         raise _invalid(f"amiType {ami_type}: this account has {', '.join(AMI_TYPES)}")
     _check_scaling(params.get("scalingConfig") or {})
+
+
+def _check_template(account: Account, params: Facts) -> None:
+    template = params.get("launchTemplate")
+    if template is None:
+        return
+    if "diskSize" in params:
+        raise _invalid("Disk size must be specified within the launch template.")
+    known = account.ec2.launch_templates.get(template.get("id"))
+    if known is None:
+        raise _invalid(f"Launch template {template.get('id')} does not exist")
+    if not 1 <= int(template["version"]) <= known.latest_version().number:
+        raise _invalid(f"Launch template {known.id} has no version {template['version']}")
 
 
 def _check_scaling(scaling: Facts) -> None:
@@ -78,7 +92,7 @@ def _check_scaling(scaling: Facts) -> None:
 
 def _facts(account: Account, cluster: Cluster, call: Call) -> Facts:
     params, name, of = call.params, call.params["nodegroupName"], cluster.facts["name"]
-    digest = account.new_id("", 8)
+    digest, disk = account.new_id("", 8), params.get("diskSize", 20)
     return {
         "nodegroupName": name,
         "nodegroupArn": account.arn("eks", f"nodegroup/{of}/{name}/{digest}"),
@@ -97,7 +111,7 @@ def _facts(account: Account, cluster: Cluster, call: Call) -> Facts:
         "labels": params.get("labels") or {},
         "taints": params.get("taints") or [],
         "resources": {"autoScalingGroups": [{"name": f"eks-{name}-{digest}"}]},
-        "diskSize": params.get("diskSize", 20),
+        **({"launchTemplate": params["launchTemplate"]} if "launchTemplate" in params else {"diskSize": disk}),
         "health": {"issues": []},
         "updateConfig": params.get("updateConfig") or {"maxUnavailable": 1},
         "tags": params.get("tags") or {},
@@ -139,6 +153,7 @@ def _launch(account: Account, cluster: Cluster, group: NodeGroup, subnet: str) -
         f"kubernetes.io/cluster/{of}": "owned",
         **group.facts["tags"],
     }
+    of_kind = _template_tags(account, group)
     reservation = account.ec2.run_instances(
         AMIS[AMI_TYPES[group.facts["amiType"]]],
         1,
@@ -149,13 +164,36 @@ def _launch(account: Account, cluster: Cluster, group: NodeGroup, subnet: str) -
         subnet_id=subnet,
         security_group_ids=[cluster.security_group],
         associate_public_ip=False,
-        tags={"instance": tags, "volume": tags},
+        tags={kind: {**tags, **of_kind.get(kind, {})} for kind in ("instance", "volume")},
     )
     instance = reservation.instances[0]
     for interface in instance.nics.values():
         interface.status = "in-use"
         interface.delete_on_termination = True
     return str(instance.id)
+
+
+def _template_tags(account: Account, group: NodeGroup) -> dict[str, dict[str, str]]:
+    template = group.facts.get("launchTemplate")
+    if template is None:
+        return {}
+    data = account.ec2.launch_templates[template["id"]].get_version(int(template["version"])).data
+    return {
+        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tag"]}
+        for one in data.get("TagSpecification", data.get("TagSpecifications")) or []
+    }
+
+
+def update_nodegroup_version(account: Account, call: Call) -> Answer:
+    """Another version of its template, or another AMI: its nodes are replaced one by one."""
+    cluster, group = node_group_of(account, call)
+    _check_template(account, call.params)
+    if "launchTemplate" in call.params:
+        group.facts["launchTemplate"] = call.params["launchTemplate"]
+    while group.instances:
+        _end(account, group.instances.pop())
+    _scale(account, cluster, group)
+    return update_done(account, "VersionUpdate")
 
 
 def _end(account: Account, instance_id: str) -> None:

@@ -139,6 +139,11 @@ def _others(account: Account) -> Iterator[Item]:
     for rule in (rule for bus in events.event_buses.values() for rule in bus.rules.values()):
         tags = _pairs(events.tagger.list_tags_for_resource(rule.arn)["Tags"])
         yield Item(kind="events:rule", id=rule.name, arn=rule.arn, tags=tags)
+    logs = account.backend("logs")
+    for group in logs.groups.values():
+        tags = logs.tagger.get_tag_dict_for_resource(group.arn.removesuffix(":*"))
+        arn = account.arn("logs", f"log-group:{group.name}")
+        yield Item(kind="logs:log-group", id=group.name, arn=arn, tags=dict(tags))
     s3 = account.backend("s3")
     for bucket in s3.buckets.values():
         tags = s3.tagger.get_tag_dict_for_resource(bucket.arn)

@@ -19,6 +19,8 @@ _CORE = (
     "/apis/batch/v1/jobs",
     "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 )

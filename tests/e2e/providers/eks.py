@@ -48,7 +48,8 @@ class Cluster(pulumi.ComponentResource):
     def __init__(self, name: str, arguments: Mapping[str, Any], site: Site, opts: pulumi.ResourceOptions) -> None:
         super().__init__(TYPE, name, {}, opts)
         self._name, self._arguments, self._site = name, arguments, site
-        role, attachment = self._role()
+        given = arguments.get("serviceRole")
+        role, attachment = self._role() if given is None else (given, given)
         self.cluster = self._cluster(role, attachment)
         entries = self._access_entries()
         self._addon("kube-proxy", self._child())

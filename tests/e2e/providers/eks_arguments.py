@@ -20,6 +20,7 @@ ARGUMENTS = frozenset(
         "publicAccessCidrs",
         "publicSubnetIds",
         "roleMappings",
+        "serviceRole",
         "skipDefaultNodeGroup",
         "skipDefaultSecurityGroups",
         "subnetIds",

@@ -18,9 +18,11 @@ TIMEOUT_SECONDS = "pulumi.com/timeoutSeconds"
 PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 PATCH_FORCE = "pulumi.com/patchForce"
 
-CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume"})
-_CORE = frozenset({"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim"}) | CLUSTER_SCOPED
-"""The built-in kinds of the program. Another one needs a line here and its awaiter in kubernetes_waits."""
+_ADMISSION = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume"}) | _ADMISSION
+_CORE = frozenset({"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim", "Namespace", "PersistentVolume"})
+_BUILT_IN = {"core": _CORE, "admissionregistration.k8s.io": _ADMISSION}
+"""The built-in kinds of the program. Another one needs a line here and, where it is awaited, in kubernetes_waits."""
 _IDENTITY = ("metadata.name", "metadata.namespace")
 _VOLUME_SOURCES = ("csi", "hostPath", "local", "nfs")
 _SECRET_FIELDS = ("type", "stringData", "data")
@@ -34,14 +36,14 @@ def api_of(token: str) -> tuple[str, str]:
     group = version.rpartition("/")[0]
     if package != "kubernetes" or not kind:
         raise RefusedError(f"the stand-in kubernetes has no type {token}")
-    if group == "core" and kind in _CORE:
+    if kind in _BUILT_IN.get(group, ()):
         return version.removeprefix("core/"), kind
     # A group with a dot that isn't Kubernetes' own comes from a CRD; helm.sh is pulumi-kubernetes' own.
     if "." in group and not group.endswith(".k8s.io") and group != "helm.sh":
         return version, kind
     raise RefusedError(
-        f"the stand-in kubernetes has no type {token}: it knows v1 {', '.join(sorted(_CORE))}, custom resources "
-        "and helm.v3.Release; see kubernetes_kinds"
+        f"the stand-in kubernetes has no type {token}: it knows {', '.join(sorted(_CORE | _ADMISSION))}, "
+        "custom resources and helm.v3.Release; see kubernetes_kinds"
     )
 
 

@@ -121,6 +121,16 @@ def test_micro_batch_and_accumulation_come_to_the_global_batch(pods):
             {"model": "tiny", "data": {"source": "hf:x"}},
             "knows only the embedded text's tokenizer",
         ),
+        (
+            "g6e8xl-2x1-efa1",
+            {"platform": {"apiEndpoint": "private", "apiAccessCidrs": ["203.0.113.7/32"]}},
+            "nobody reaches a private endpoint by them",
+        ),
+        (
+            "g6e8xl-2x1-efa1",
+            {"platform": {"admins": ["arn:aws:iam::123456789012:role/Lab"] * 2}},
+            "named twice, and EKS takes an entry once",
+        ),
         ("cpu-2x1-tcp", {"model": "llama-3-8b"}, "nearest that fits: model tiny"),
         ("cpu-2x1-tcp", {"model": "tiny", "platform": {"records": "s3://bucket/p"}}, "have no route out"),
         ("cpu-2x1-tcp", {"model": "tiny", "platform": {"storage": {"fsx": "scratch"}}}, "needs EC2"),

@@ -179,6 +179,22 @@ def test_a_block_that_cannot_reach_the_public_endpoint_is_refused(block, sentenc
     assert sentence in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("admins", ["arn:aws:sts::123456789012:assumed-role/Lab/ann"], "an assumed role is a session; write its role"),
+        ("admins", ["ann"], "not the ARN of a role or user"),
+        ("admins", ["arn:aws-cn:iam::123456789012:role/Lab"], "not the ARN of a role or user"),
+        ("permissionsBoundary", "arn:aws:iam::123456789012:role/Lab", "not the ARN of a policy"),
+        ("apiEndpoint", "closed", "'public' or 'private'"),
+    ],
+)
+def test_an_identity_or_endpoint_that_cannot_be_is_refused(key, value, sentence):
+    with pytest.raises(SpecError, match=rf"platform\.{key}") as error:
+        parse_stack({"topology": "cpu-2x1-tcp", "platform": {key: value}}, "s")
+    assert sentence in str(error.value)
+
+
 def test_by_default_and_as_written_blocks_of_the_api_server():
     def blocks(**platform):
         return parse_stack({"topology": "cpu-2x1-tcp", "platform": platform}, "s").platform.api_access_cidrs

@@ -130,6 +130,7 @@ class NodeGroup(Kind):
         "clusterName": str,
         "diskSize": int,
         "instanceTypes": [str],
+        "launchTemplate": {"id": str, "version": str},
         "nodeGroupName": str,
         "nodeRoleArn": str,
         "scalingConfig": {"desiredSize": int, "maxSize": int, "minSize": int},
@@ -143,6 +144,7 @@ class NodeGroup(Kind):
         "clusterName",
         "diskSize",
         "instanceTypes",
+        "launchTemplate.id",
         "nodeGroupName",
         "nodeRoleArn",
         "subnetIds",
@@ -152,7 +154,7 @@ class NodeGroup(Kind):
     COMPUTED = ("arn", "resources", "status", "tagsAll", "version")
 
     def make(self, cloud: Cloud, inputs: Properties) -> str:
-        names = {"amiType": "amiType", "diskSize": "diskSize", "instanceTypes": "instanceTypes", "tags": "tags"}
+        names = {name: name for name in ("amiType", "diskSize", "instanceTypes", "launchTemplate", "tags")}
         cloud.eks.create_nodegroup(
             clusterName=inputs["clusterName"],
             nodegroupName=inputs["nodeGroupName"],
@@ -179,6 +181,7 @@ class NodeGroup(Kind):
             "clusterName": found["clusterName"],
             "diskSize": found.get("diskSize"),
             "instanceTypes": found.get("instanceTypes"),
+            "launchTemplate": found.get("launchTemplate"),
             "nodeGroupName": found["nodegroupName"],
             "nodeRoleArn": found["nodeRole"],
             "scalingConfig": found["scalingConfig"],
@@ -193,6 +196,10 @@ class NodeGroup(Kind):
         if old.get("scalingConfig") != new["scalingConfig"]:
             cloud.eks.update_nodegroup_config(
                 clusterName=cluster, nodegroupName=name, scalingConfig=new["scalingConfig"]
+            )
+        if old.get("launchTemplate") != new.get("launchTemplate"):
+            cloud.eks.update_nodegroup_version(
+                clusterName=cluster, nodegroupName=name, launchTemplate=new["launchTemplate"]
             )
         found = node_group_of(cloud, identifier)
         assert found is not None

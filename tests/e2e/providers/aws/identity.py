@@ -19,14 +19,21 @@ _VERSIONS = 5
 
 class Role(Kind):
     TYPE = "aws:iam/role:Role"
-    INPUTS: ClassVar[Inputs] = {"assumeRolePolicy": JSON, "description": str, "name": str, "tags": TEXTS}
+    INPUTS: ClassVar[Inputs] = {
+        "assumeRolePolicy": JSON,
+        "description": str,
+        "name": str,
+        "permissionsBoundary": str,
+        "tags": TEXTS,
+    }
     REQUIRED = ("assumeRolePolicy",)
     REPLACE = ("name",)
     NAME = "name"
     COMPUTED = ("arn", "tagsAll", "uniqueId")
 
     def make(self, cloud: Cloud, inputs: Properties) -> str:
-        described = {"Description": inputs["description"]} if "description" in inputs else {}
+        names = {"description": "Description", "permissionsBoundary": "PermissionsBoundary"}
+        described = {theirs: inputs[ours] for ours, theirs in names.items() if ours in inputs}
         cloud.iam.create_role(
             RoleName=inputs["name"],
             AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
@@ -44,6 +51,7 @@ class Role(Kind):
             "assumeRolePolicy": _document(found["AssumeRolePolicyDocument"]),
             "description": found.get("Description") or None,
             "name": identifier,
+            "permissionsBoundary": (found.get("PermissionsBoundary") or {}).get("PermissionsBoundaryArn"),
             "tags": tag_map(found.get("Tags")),
             "uniqueId": found["RoleId"],
         }
@@ -53,11 +61,18 @@ class Role(Kind):
             cloud.iam.update_assume_role_policy(RoleName=identifier, PolicyDocument=new["assumeRolePolicy"])
         if old.get("description") != new.get("description"):
             cloud.iam.update_role(RoleName=identifier, Description=new.get("description", ""))
+        self._bound(cloud, identifier, old.get("permissionsBoundary"), new.get("permissionsBoundary"))
         to_set, to_drop = changed_tags(old, new)
         if to_drop:
             cloud.iam.untag_role(RoleName=identifier, TagKeys=to_drop)
         if to_set:
             cloud.iam.tag_role(RoleName=identifier, Tags=tag_list(to_set))
+
+    def _bound(self, cloud: Cloud, identifier: str, old: str | None, new: str | None) -> None:
+        if new is not None and new != old:
+            cloud.iam.put_role_permissions_boundary(RoleName=identifier, PermissionsBoundary=new)
+        if new is None and old is not None:
+            cloud.iam.delete_role_permissions_boundary(RoleName=identifier)
 
     def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
         del inputs, outputs

@@ -1,4 +1,4 @@
-"""SQS and EventBridge: rows of the table."""
+"""SQS, EventBridge and CloudWatch's logs: rows of the table."""
 
 from typing import Any, ClassVar
 
@@ -58,6 +58,49 @@ class Queue(Kind):
         del inputs, outputs, free_s
         with gone_is_fine(*_NO_QUEUE):
             cloud.sqs.delete_queue(QueueUrl=identifier)
+
+
+class LogGroup(Kind):
+    TYPE = "aws:cloudwatch/logGroup:LogGroup"
+    INPUTS: ClassVar[Inputs] = {"name": str, "retentionInDays": int, "tags": TEXTS}
+    REPLACE = ("name",)
+    NAME = "name"
+    COMPUTED = ("arn", "tagsAll")
+
+    def make(self, cloud: Cloud, inputs: Properties) -> str:
+        cloud.logs.create_log_group(logGroupName=inputs["name"], tags=inputs.get("tags") or {})
+        return str(inputs["name"])
+
+    def finish(self, cloud: Cloud, identifier: str, inputs: Properties, within_s: float) -> None:
+        del within_s
+        if "retentionInDays" in inputs:
+            cloud.logs.put_retention_policy(logGroupName=identifier, retentionInDays=inputs["retentionInDays"])
+
+    def live(self, cloud: Cloud, identifier: str) -> Properties | None:
+        listed = cloud.logs.describe_log_groups(logGroupNamePrefix=identifier)["logGroups"]
+        found = next((one for one in listed if one["logGroupName"] == identifier), None)
+        if found is None:
+            return None
+        arn = found["arn"].removesuffix(":*")
+        return {
+            "arn": arn,
+            "name": identifier,
+            "retentionInDays": found.get("retentionInDays"),
+            "tags": cloud.logs.list_tags_for_resource(resourceArn=arn).get("tags", {}),
+        }
+
+    def change(self, cloud: Cloud, identifier: str, old: Properties, new: Properties) -> None:
+        arn = cloud.arn("logs", f"log-group:{identifier}")
+        to_set, to_drop = changed_tags(old, new)
+        if to_drop:
+            cloud.logs.untag_resource(resourceArn=arn, tagKeys=to_drop)
+        if to_set:
+            cloud.logs.tag_resource(resourceArn=arn, tags=to_set)
+
+    def remove(self, cloud: Cloud, identifier: str, inputs: Properties, outputs: Properties, free_s: float) -> None:
+        del inputs, outputs, free_s
+        with gone_is_fine(_NO_RULE):
+            cloud.logs.delete_log_group(logGroupName=identifier)
 
 
 class QueuePolicy(Kind):

@@ -60,8 +60,17 @@ def _addon_version(cloud: Cloud, arguments: Properties) -> Properties:
     return {**arguments, "id": name, "region": cloud.region, "version": fitting[0]["addonVersion"]}
 
 
+def _roles(cloud: Cloud, arguments: Properties) -> Properties:
+    _only(arguments, "pathPrefix")
+    pages = cloud.iam.get_paginator("list_roles").paginate(PathPrefix=arguments["pathPrefix"])
+    found = [role for page in pages for role in page["Roles"]]
+    told = {"arns": [role["Arn"] for role in found], "names": [role["RoleName"] for role in found]}
+    return {**arguments, **told, "id": cloud.region}
+
+
 QUESTIONS: Mapping[str, Callable[[Cloud, Properties], Properties]] = {
     "aws:eks/getAddonVersion:getAddonVersion": _addon_version,
+    "aws:iam/getRoles:getRoles": _roles,
     "aws:index/getAvailabilityZones:getAvailabilityZones": _zones,
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
     "aws:index/getPartition:getPartition": _partition,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.e2e.providers.aws import eks, eks_access, gateways, identity, messages, network, storage
+from tests.e2e.providers.aws import eks, eks_access, gateways, identity, launching, messages, network, storage
 from tests.e2e.providers.aws.kinds import Kind
 
 _ROWS: tuple[type[Kind], ...] = (
@@ -22,8 +22,10 @@ _ROWS: tuple[type[Kind], ...] = (
     identity.Role,
     identity.RolePolicy,
     identity.RolePolicyAttachment,
+    launching.LaunchTemplate,
     messages.EventRule,
     messages.EventTarget,
+    messages.LogGroup,
     messages.Queue,
     messages.QueuePolicy,
     network.InternetGateway,

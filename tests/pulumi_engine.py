@@ -166,6 +166,15 @@ VARIANTS: dict[str, Callable[[], StackFile]] = {
     "An_odd.Name-of_many.letters-that-no.AWS_name.can-hold-whole": lambda: _dev(
         "An_odd.Name-of_many.letters-that-no.AWS_name.can-hold-whole"
     ),
+    "guarded": lambda: _dev(
+        "guarded",
+        platform={
+            "admins": [f"arn:aws:iam::{ACCOUNT}:role/Lab"],
+            "permissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/Boundary",
+            "apiEndpoint": "private",
+            "capacity": {"mode": "spot"},
+        },
+    ),
     "local": lambda: StackFile(
         stack="local",
         config={

@@ -4,6 +4,7 @@ The rows of the stand-in provider (`tests/e2e/providers/aws`) make the calls; a 
 the in-memory engine are put into AWS's own form before.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -68,8 +69,9 @@ class Asked:
 def made_in_aws(graph: Graph) -> list[Made]:
     """Every resource of AWS in the graph, the cluster inside pulumi-eks's component too."""
     replace = _as_aws_says(graph)
+    default = json.loads(graph.one("pulumi:providers:aws").inputs["defaultTags"])["tags"]
     return [
-        Made(urn=r.urn, type=r.type if r.type.startswith("aws:") else CLUSTER, name=r.name, inputs=replace(_inputs(r)))
+        Made(urn=r.urn, type=_type(r), name=r.name, inputs=_tagged(_type(r), replace(_inputs(r)), default))
         for r in graph.resources
         if r.type.startswith("aws:") or r.type == "eks:index:Cluster"
     ]
@@ -138,6 +140,15 @@ def _answer(shape: Shape, depth: int) -> Any:
     if isinstance(shape, ListShape):
         return [_answer(shape.member, depth + 1)]
     return {"integer": 1, "long": 1, "boolean": True, "map": {}}.get(shape.type_name, "made")
+
+
+def _type(registered: Registered) -> str:
+    return registered.type if registered.type.startswith("aws:") else CLUSTER
+
+
+def _tagged(kind: str, inputs: dict[str, Any], default: Mapping[str, str]) -> dict[str, Any]:
+    """With the provider's own tags, which reach every type that can be tagged."""
+    return {**inputs, "tags": {**default, **(inputs.get("tags") or {})}} if KINDS[kind].tagged else inputs
 
 
 def _inputs(registered: Registered) -> dict[str, Any]:

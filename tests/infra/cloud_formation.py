@@ -30,8 +30,8 @@ WITHOUT = frozenset(
         # Members of the bucket there.
         "BucketLifecycleConfiguration", "BucketPublicAccessBlock", "BucketServerSideEncryptionConfiguration",
         "BucketVersioning",
-        # Members of the role and of the rule there.
-        "RolePolicyAttachment", "EventTarget",
+        # Members of the role, the rule and the entry there.
+        "RolePolicyAttachment", "EventTarget", "AccessPolicyAssociation",
     }
 )  # fmt: skip
 
@@ -88,6 +88,28 @@ def _file_system(inputs: Properties) -> Properties:
     }
 
 
+def _launch_template(inputs: Properties) -> Properties:
+    devices = [
+        {"DeviceName": one["deviceName"], "Ebs": {**_cased(one["ebs"]), **_switches(one["ebs"])}}
+        for one in inputs["blockDeviceMappings"]
+    ]
+    tags = [
+        {"ResourceType": one["resourceType"], "Tags": [{"Key": k, "Value": v} for k, v in one["tags"].items()]}
+        for one in inputs["tagSpecifications"]
+    ]
+    options = _cased(inputs["metadataOptions"])
+    data = {"BlockDeviceMappings": devices, "MetadataOptions": options, "TagSpecifications": tags}
+    return {"LaunchTemplateName": inputs["name"], "LaunchTemplateData": data}
+
+
+def _switches(disk: Properties) -> Properties:
+    """Text in the provider, for three values of it."""
+    return {name: disk[ours] == "true" for ours, name in _SWITCHES.items()}
+
+
+_SWITCHES = {"encrypted": "Encrypted", "deleteOnTermination": "DeleteOnTermination"}
+
+
 def _security_group(inputs: Properties) -> Properties:
     def rules(side: str) -> list[Properties]:
         return [
@@ -107,8 +129,10 @@ TYPES: Mapping[str, tuple[str, Callable[[Properties], Properties]]] = {
     "aws:cloudwatch/eventRule:EventRule": (
         "AWS::Events::Rule", _document(_same("name", "eventPattern"), "EventPattern"),
     ),
+    "aws:cloudwatch/logGroup:LogGroup": ("AWS::Logs::LogGroup", _same("retentionInDays", name="LogGroupName")),
     "aws:ec2/eip:Eip": ("AWS::EC2::EIP", _same("domain")),
     "aws:ec2/internetGateway:InternetGateway": ("AWS::EC2::InternetGateway", _same()),
+    "aws:ec2/launchTemplate:LaunchTemplate": ("AWS::EC2::LaunchTemplate", _launch_template),
     "aws:ec2/natGateway:NatGateway": ("AWS::EC2::NatGateway", _same("allocationId", "subnetId")),
     "aws:ec2/placementGroup:PlacementGroup": ("AWS::EC2::PlacementGroup", _same("strategy")),
     "aws:ec2/route:Route": (
@@ -135,7 +159,7 @@ TYPES: Mapping[str, tuple[str, Callable[[Properties], Properties]]] = {
     CLUSTER: ("AWS::EKS::Cluster", _cluster),
     "aws:eks/nodeGroup:NodeGroup": (
         "AWS::EKS::Nodegroup",
-        _tagged_as_map(_same("clusterName", "instanceTypes", "amiType", "diskSize", "scalingConfig",
+        _tagged_as_map(_same("clusterName", "instanceTypes", "amiType", "scalingConfig", "launchTemplate",
                              nodeRoleArn="NodeRole", subnetIds="Subnets")),
     ),
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": (
@@ -148,11 +172,13 @@ TYPES: Mapping[str, tuple[str, Callable[[Properties], Properties]]] = {
     ),
     "aws:iam/policy:Policy": (
         "AWS::IAM::ManagedPolicy",
-        _document(_same(name="ManagedPolicyName", policy="PolicyDocument"), "PolicyDocument"),
+        # A policy's tags are none of CloudFormation's.
+        lambda inputs: {"ManagedPolicyName": inputs["name"], "PolicyDocument": json.loads(inputs["policy"])},
     ),
     "aws:iam/role:Role": (
         "AWS::IAM::Role",
-        _document(_same(name="RoleName", assumeRolePolicy="AssumeRolePolicyDocument"), "AssumeRolePolicyDocument"),
+        _document(_same("permissionsBoundary", name="RoleName", assumeRolePolicy="AssumeRolePolicyDocument"),
+                  "AssumeRolePolicyDocument"),
     ),
     "aws:iam/rolePolicy:RolePolicy": (
         "AWS::IAM::RolePolicy",

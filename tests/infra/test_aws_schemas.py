@@ -16,7 +16,7 @@ from tests.pulumi_engine import VARIANTS, registered, stack_names
 STACKS = [*stack_names(), *(name for name in VARIANTS if name != "local")]
 
 OF_EACH_SHAPE = [
-    "dev", "g6e12xl-4x4-efa1-pg", "scratch", "kept", "own-bucket",
+    "dev", "g6e12xl-4x4-efa1-pg", "scratch", "kept", "own-bucket", "guarded",
     "An_odd.Name-of_many.letters-that-no.AWS_name.can-hold-whole",
 ]  # fmt: skip
 

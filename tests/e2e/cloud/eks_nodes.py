@@ -179,7 +179,8 @@ def _template_tags(account: Account, group: NodeGroup) -> dict[str, dict[str, st
         return {}
     data = account.ec2.launch_templates[template["id"]].get_version(int(template["version"])).data
     return {
-        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tag"]}
+        # moto keeps the members in the words of the wire or of the model, by how they came.
+        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one.get("Tag", one.get("Tags", []))}
         for one in data.get("TagSpecification", data.get("TagSpecifications")) or []
     }
 

@@ -302,7 +302,8 @@ def guarded(cluster):
 
 
 def first(spec: Document) -> Document:
-    return spec["containers"][0]["securityContext"]
+    context: Document = spec["containers"][0]["securityContext"]
+    return context
 
 
 FORBIDDEN = {

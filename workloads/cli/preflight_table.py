@@ -54,9 +54,8 @@ def show_market(region: str, offers: Sequence[Offer], unanswered: Sequence[Row])
     """The catalogue against a region, for people."""
     columns = ("topology", "nodes", "today", "vCPUs", "free", "free spot", "USD/h", "zones")
     print_table(columns, [_cells(one, region) for one in offers], title=f"{region}, on demand")
-    for row in unanswered:
-        click.echo(f"{row.check}: {row.sentence}")
-    _show_remedies(unanswered)
+    for (sentence, remedy), checks in _by_cause(unanswered).items():
+        click.echo(f"{', '.join(checks)}: {sentence}" + (f"; {remedy}" if remedy else ""))
     click.echo("quota and zones allow what says yes; whether EC2 has the capacity, `--reserve` of a stack tells")
 
 
@@ -77,6 +76,14 @@ def _cells(one: Offer, region: str) -> tuple[str, ...]:
 
 def _figure(value: float | None, digits: int) -> str:
     return "?" if value is None else f"{value:.{digits}f}"
+
+
+def _by_cause(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[str]]:
+    """The checks by what was found and what to do: thirteen questions without a login fail for one reason."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        causes.setdefault((row.sentence, row.remedy), []).append(row.check)
+    return causes
 
 
 def _show_remedies(rows: Sequence[Row]) -> None:

@@ -134,7 +134,10 @@ def market(monkeypatch, account):
     found = Market(
         region="us-east-1", free_vcpus={"L-DB2E81BA": 64.0, "L-3819A6DF": 0.0}, zones={"g6e.8xlarge": {"us-east-1b"}}
     )
-    unanswered = [grey("quota L-417A185B", "these credentials may not call GetServiceQuota", "allow it")]
+    unanswered = [
+        grey(f"quota L-{code}", "these credentials may not call GetServiceQuota", "allow it")
+        for code in ("417A185B", "7212CCBC")
+    ]
     monkeypatch.setattr(preflight, "survey", lambda aws, **_: (account.update(aws=aws) or found, unanswered))
     return found
 
@@ -147,7 +150,8 @@ def test_without_a_stack_it_says_what_runs_today_where_and_at_what_price(topo, m
     assert lines[2].split() == ["g6e8xl-2x1-efa1", "2", "x", "g6e.8xlarge", "yes", "64", "64", "0", "9.06", "b"]
     assert any("no: quota L-DB2E81BA: 64 of 512 vCPUs free" in line for line in lines)
     assert any(line.startswith("p548xl-1x8-efa32") and "unknown" in line for line in lines)
-    assert "quota L-417A185B: these credentials may not call GetServiceQuota" in lines
+    cause = "these credentials may not call GetServiceQuota; allow it"
+    assert f"quota L-417A185B, quota L-7212CCBC: {cause}" in lines
     assert account["aws"].region == market.region
 
 

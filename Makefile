@@ -1,7 +1,7 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab test test-trainer e2e-tools e2e soak check fix goldens locks bench clean .venv .venv-lab
+.PHONY: help set-up lab test test-trainer soak-trainer e2e-tools e2e soak check fix goldens locks bench clean .venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -24,6 +24,10 @@ test: .venv  ## the fast tests: neither torch nor a cloud
 test-trainer: .venv-lab  ## the tests of trainer, lab and pages: torch, namespaces, chromium
 	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis
 	.venv-lab/bin/python -m pytest -q -m "$(LAB_MARKS)"
+
+soak-trainer: .venv-lab  ## a run killed at random steps against an undisturbed one: SOAK_ROUNDS=20, SOAK_SEED=N repeats
+	$(SET_UP) lab --python "$(PYTHON)" --also pytest hypothesis
+	SOAK_ROUNDS=$${SOAK_ROUNDS:-20} .venv-lab/bin/python -m pytest -q -s tests/trainer/test_resume.py -k killed
 
 e2e-tools: .venv  ## build the real programs of the proof: Go, ten minutes once, then nothing
 	@.venv/bin/python -m tests.e2e.tools

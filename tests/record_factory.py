@@ -157,6 +157,8 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         status=made.status,
         started_at=STARTED.isoformat(),
         finished_at=finished.isoformat(),
+        starts=1,
+        resumed_after_step=0,
         config=config,
         versions=dict(made.versions),
         data=DataFacts(sha256="d" * 64, tokenizer_sha256="e" * 64, texts=100, tokens=50_000, samples=400),
@@ -166,7 +168,9 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         ranks=tuple(ranks),
         transports=seen,
         summary=summarize(config, steps, ranks),
-        verdict=judge(config, made.status, made.link_shaping, ranks, seen, steps, link_probe=None),
+        verdict=judge(
+            config, made.status, made.link_shaping, ranks, seen, steps, resumed_after_step=0, link_probe=None
+        ),
     )
 
 
@@ -192,6 +196,7 @@ def config_of(made: Made) -> TrainConfig:
         checkpoint_every_steps=None,
         resume=False,
         on_wrong_link="stop",
+        on_nan_loss="stop",
         expectations=NOTHING_EXPECTED,
         predicted=PREDICTED,
         rental=Rental(region=None, capacity="local", usd_per_node_hour=None, price_source=None),
@@ -350,6 +355,7 @@ def _line(made: Made, step: int, seconds: float) -> StepLine:
         seconds=seconds,
         loss=6.9 - 0.01 * step + made.loss_offset,
         gradient_norm=1.0,
+        finite=True,
         real_tokens=real,
         padded_tokens=slots - real,
         data_wait_s=made.data_wait_s,

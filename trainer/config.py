@@ -179,7 +179,10 @@ class TrainConfig(Contract):
     seed: int = Field(ge=0)
     checkpoint_every_steps: int | None = Field(gt=0)
     resume: bool
+    """Go on from the newest complete checkpoint of this job, and save one when interrupted."""
     on_wrong_link: Literal["stop", "record"]
+    on_nan_loss: Literal["stop", "skip"]
+    """A loss or gradient that isn't finite: end the run, or leave that step's update out. INVALID either way."""
     expectations: Expectations
     predicted: PredictedRun
     rental: Rental

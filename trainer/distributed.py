@@ -32,6 +32,8 @@ class Place:
     node: str
     records_uri: str
     link_shaping: LinkShaping
+    restarts: int
+    """How often the job was started over before this start."""
     cache: Path
     checkpoints: Path
     log_folder: Path | None
@@ -55,6 +57,7 @@ def read_place(variables: Mapping[str, str] = os.environ) -> Place:
         node=variables.get("NODE_NAME") or hostname,
         records_uri=_records_uri(variables),
         link_shaping=_link_shaping(variables),
+        restarts=_number(variables, "TOPOLAB_RESTARTS") if variables.get("TOPOLAB_RESTARTS") else 0,
         cache=cache,
         checkpoints=Path(variables.get("TOPOLAB_CHECKPOINTS") or cache / "checkpoints"),
         log_folder=Path(error_file).parent if error_file else None,

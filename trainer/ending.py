@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainer import hardware, publish
+from trainer.checkpoint import checkpoints_of, end_for_good
 from trainer.config import TrainConfig
 from trainer.distributed import Place
 from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
@@ -21,6 +22,7 @@ EXIT_CODES: dict[Status, int] = {
     "complete": 0,
     "failed": 1,
     "stopped-wrong-link": 3,
+    "stopped-nan-loss": 4,
     "interrupted": 143,  # as if SIGTERM had ended it, so that whoever restarts pods restarts this one
 }
 
@@ -34,6 +36,7 @@ class Ending:
     folder: Path
     started: datetime
     data: DataFacts
+    resumed_after_step: int
     link_probe: LinkProbe | None
     watch: Stopwatch
     loop: Loop
@@ -50,7 +53,7 @@ def conclude(end: Ending) -> int:
     logs = dict(enumerate(gather(publish.nccl_text(place))))
     topologies = gather(hardware.gpu_topology() or "" if place.local_rank == 0 else "")
     if place.rank == 0:
-        print(f"{end.folder.name}: {loop.status} after step {_last_step(loop)} of {end.config.steps}")
+        print(f"{end.folder.name}: {loop.status} after step {_last_step(loop)} of {end.config.steps}{_saving(loop)}")
     lost = [text for text in gather(_publish_own(end, _topology(ranks, topologies))) if text]
     status: Status = "failed" if lost else loop.status
     failed = ""
@@ -58,7 +61,14 @@ def conclude(end: Ending) -> int:
         record = _record(end, status, ranks, steps, logs)
         print(f"{record.verdict.outcome}: {'; '.join(record.verdict.reasons) or end.folder.name}")
         failed = _publish_record(end, record)
+        _tell_restarts(end, status)
     return EXIT_CODES["failed" if any(gather(failed)) else status]
+
+
+def _tell_restarts(end: Ending, status: Status) -> None:
+    """A link that is wrong and a loss that isn't a number stay so; an interruption and a failure need not."""
+    if end.config.resume and status in ("stopped-wrong-link", "stopped-nan-loss"):
+        end_for_good(checkpoints_of(end.config, end.place.checkpoints), f"`{status}` after step {_last_step(end.loop)}")
 
 
 def salvage(end: Ending) -> int:
@@ -100,6 +110,12 @@ def _last_step(loop: Loop) -> int:
     return loop.writer.finished[-1].step if loop.writer.finished else 0
 
 
+def _saving(loop: Loop) -> str:
+    """What checkpoints cost, in words."""
+    saved = [line.checkpoint_s for line in loop.writer.finished if line.checkpoint_s]
+    return f"; {len(saved)} checkpoints took {sum(saved):.1f} s" if saved else ""
+
+
 def _topology(ranks: Sequence[RankFacts], topologies: Sequence[str]) -> str:
     by_pod = [(f.pod, text) for f, text in zip(ranks, topologies, strict=True) if text]
     return "\n\n".join(f"==> pod {pod} <==\n{text}" for pod, text in by_pod)
@@ -119,6 +135,8 @@ def _record(
         status=status,
         started_at=end.started.isoformat(timespec="seconds"),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        starts=end.place.restarts + 1,
+        resumed_after_step=end.resumed_after_step,
         config=config,
         versions=hardware.versions(),
         data=end.data,
@@ -128,7 +146,16 @@ def _record(
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),
-        verdict=judge(config, status, shaping, ranks, used, steps, link_probe=end.link_probe),
+        verdict=judge(
+            config,
+            status,
+            shaping,
+            ranks,
+            used,
+            steps,
+            resumed_after_step=end.resumed_after_step,
+            link_probe=end.link_probe,
+        ),
     )
 
 

@@ -14,10 +14,15 @@ LOSS_RELATIVE_TOLERANCE = 1e-6
 """Every rank writes the same all-reduced mean; only its way through float32 may differ."""
 
 
-def judge_lines(config: TrainConfig, steps_by_rank: StepsByRank) -> Findings:
-    """Hold the lines to the config; of each kind of fault a rank (of losses a run) tells its first."""
+def judge_lines(config: TrainConfig, steps_by_rank: StepsByRank, resumed_after_step: int) -> Findings:
+    """Hold the lines to the config; of each kind of fault a rank (of losses a run) tells its first.
+
+    A start that resumed begins after its checkpoint.
+    """
     findings = Findings()
-    wanted = range(first_step(config, steps_by_rank), config.steps + 1)
+    wanted = range(resumed_after_step + 1, config.steps + 1)
+    if resumed_after_step and not config.resume:
+        findings.wrong.append(f"the run began after step {resumed_after_step}, and its config lets it resume nothing")
     for rank in range(config.ranks):
         lines = steps_by_rank.get(rank, ())
         faults = (_absent(lines, wanted), _phase_fault(config, lines, wanted.start), _size_fault(config, lines))
@@ -26,12 +31,6 @@ def judge_lines(config: TrainConfig, steps_by_rank: StepsByRank) -> Findings:
         findings.missing.append(f"no step is timed: {config.warmup_steps} of {config.steps} steps are warm-up")
     _judge_losses(config, steps_by_rank, findings)
     return findings
-
-
-def first_step(config: TrainConfig, steps_by_rank: StepsByRank) -> int:
-    """A run that resumed begins after its checkpoint, on every rank after the same one."""
-    firsts = [lines[0].step for lines in steps_by_rank.values() if lines]
-    return min(firsts, default=1) if config.resume else 1
 
 
 def _absent(lines: Sequence[StepLine], wanted: range) -> str | None:
@@ -74,11 +73,18 @@ def _judge_losses(config: TrainConfig, steps_by_rank: StepsByRank, findings: Fin
         for line in lines:
             by_step[line.step][rank] = line
     for step, lines_of_step in sorted(by_step.items()):
-        fault = _loss_fault(lines_of_step, config.sequences_per_step)
+        fault = _finite_fault(config, lines_of_step) or _loss_fault(lines_of_step, config.sequences_per_step)
         if fault:
             # Later steps usually repeat the first fault.
             findings.wrong.append(f"step {step}: {fault}")
             return
+
+
+def _finite_fault(config: TrainConfig, lines: Mapping[int, StepLine]) -> str | None:
+    if all(line.finite for line in lines.values()):
+        return None
+    then = "its update was left out" if config.on_nan_loss == "skip" else "the run ended there"
+    return f"the loss or the gradient was not finite, and {then}"
 
 
 def _loss_fault(lines: Mapping[int, StepLine], sequences: int) -> str | None:

@@ -5,6 +5,7 @@ numbers a step. So the Trainer's logging and its count of the batch's tokens, wh
 every rank knows the whole step's samples and counts the targets itself.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -26,12 +27,13 @@ from transformers import (
 )
 
 from trainer import counters
-from trainer.checkpoint import StopWish, mark_complete
+from trainer.checkpoint import CheckpointError, StopWish, mark_complete, newest_marked
 from trainer.config import TrainConfig
 from trainer.deepspeed_config import deepspeed_config
+from trainer.errors import first_line
 from trainer.feed import MicroBatch, MicroBatches
 from trainer.record import Connection, CounterSample, Phase, Status
-from trainer.steps import StepWriter
+from trainer.steps import StepWriter, is_finite
 
 TIMEOUT_S = 900
 """A collective that takes longer than this hangs; the default of 30 minutes costs more than it saves."""
@@ -104,42 +106,50 @@ class Loop(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Close the step on all ranks, then decide what follows it."""
-        loss, stop = self._agree()
+        norm = _number(self.gradient_norm())
+        loss, stop, finite = self._agree(norm)
         step, done = state.global_step, state.global_step - self._first_step
         phase: Phase = "warmup" if done <= self._config.warmup_steps else "timed"
-        self.writer.ended(step, phase, loss, _number(self.gradient_norm()))
+        self.writer.ended(step, phase, loss, norm)
         kept_s = self.writer.restart()
         if phase == "timed":
             self.bookkeeping_s += kept_s
-        interrupted = stop and step < self._config.steps
-        if interrupted:
+        if not finite and self._config.on_nan_loss == "stop":
+            self.status = "stopped-nan-loss"
+        elif stop and step < self._config.steps:
             self.status = "interrupted"
-            control.should_training_stop = True
-        if interrupted or step >= self._config.steps:
+        ended = self.status != "complete"
+        control.should_training_stop = ended or control.should_training_stop
+        if ended or step >= self._config.steps:
             self._close_window(state)
         elif done == self._config.warmup_steps:
             self._open_window(state, control)
-        control.should_save = interrupted or self._save_is_due(step)
+        control.should_save = self._save_is_due(step)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """All ranks have saved: say so in the checkpoint."""
         dist.barrier()
         mark_complete(self._config, Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._rank)
-        self.writer.saved()
+        seconds = self.writer.saved()
+        if self._rank == 0:
+            print(f"checkpoint-{state.global_step}: saved in {seconds:.1f} s, which no step's time holds", flush=True)
 
-    def _agree(self) -> tuple[float, bool]:
-        numbers = torch.stack([self._losses, self._losses.new_tensor(float(self._wish.raised))])
+    def _agree(self, norm: float | None) -> tuple[float, bool, bool]:
+        """Loss of all ranks, whether any of them is to stop, and whether loss and gradient are finite on all."""
+        lost = self._losses.new_tensor(float(not is_finite(0.0, norm)))
+        numbers = torch.stack([self._losses, self._losses.new_tensor(float(self._wish.raised)), lost])
         dist.all_reduce(numbers)
         if numbers.is_cuda:
             torch.cuda.synchronize()
         self._losses = torch.zeros_like(self._losses)
-        loss, wishes = numbers.tolist()
-        return loss / dist.get_world_size(), wishes > 0
+        loss, wishes, losts = numbers.tolist()
+        return loss / dist.get_world_size(), wishes > 0, is_finite(loss, None) and not losts
 
     def _save_is_due(self, step: int) -> bool:
+        """An interrupted run saves where somebody goes on from it; one that stopped for a fault never does."""
         every = self._config.checkpoint_every_steps
         if self.status != "complete":
-            return False
+            return self.status == "interrupted" and self._config.resume
         return (every is not None and step % every == 0) or (
             step >= self._config.steps and self._config.recipe.save_at_end
         )
@@ -215,6 +225,15 @@ class LineTrainer(Trainer):
         at_end = self.state.global_step >= self._config.steps
         if at_end and self._config.recipe.zero.gather_16bit_weights_on_save:
             super().save_model(output_dir, _internal_call)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save, or leave no half of it: its room may be what the next save lacks."""
+        run, name = Path(str(self.args.output_dir)), f"checkpoint-{self.state.global_step}"
+        try:
+            super()._save_checkpoint(model, trial)
+        except (OSError, RuntimeError) as error:  # torch raises RuntimeError where a write fails
+            shutil.rmtree(run / name, ignore_errors=True)
+            raise CheckpointError(f"{run / name}: can't be saved: {first_line(error)}; {newest_marked(run)}") from error
 
     def _gradient_norm(self) -> object:
         engine: Any = self.model_wrapped

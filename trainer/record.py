@@ -20,7 +20,7 @@ from trainer.contract import Contract, LinkClass
 RECORD_SCHEMA = 1
 
 Phase = Literal["warmup", "timed"]
-Status = Literal["complete", "stopped-wrong-link", "interrupted", "failed"]
+Status = Literal["complete", "stopped-wrong-link", "stopped-nan-loss", "interrupted", "failed"]
 Outcome = Literal["VALID", "INVALID", "UNPROVEN"]
 LinkShaping = Literal["shaped", "unshaped", "undialled"]
 """`shaped`: the rate of the topology's name was set by tc; `unshaped`: it was named but could not be set;
@@ -40,6 +40,9 @@ class StepLine(Contract):
     loss: float | None
     """Mean over all ranks' real target tokens; None where a step had none."""
     gradient_norm: float | None
+    finite: bool
+    """False where the loss or the gradient was not a number: the weights are lost, or this step's update was left
+    out."""
     real_tokens: int = Field(ge=0)
     """Tokens of this rank that are not padding."""
     padded_tokens: int = Field(ge=0)
@@ -192,6 +195,10 @@ class RunRecord(Contract):
     started_at: str
     """UTC, ISO 8601."""
     finished_at: str
+    starts: int = Field(gt=0)
+    """Starts of the job so far, this one included; each start that ended in order left a record."""
+    resumed_after_step: int = Field(ge=0)
+    """The step of the checkpoint that this start went on from; 0: it began at step 1."""
     config: TrainConfig
     versions: dict[str, str]
     data: DataFacts

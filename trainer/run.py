@@ -13,7 +13,15 @@ import torch.distributed as dist
 from transformers import TrainingArguments, set_seed
 
 from trainer import ending, publish
-from trainer.checkpoint import StopWish, checkpoints_of, complete_steps, newest_common
+from trainer.checkpoint import (
+    StopWish,
+    checkpoints_of,
+    complete_steps,
+    newest_common,
+    refuse_finished,
+    refuse_leftovers,
+    remove_after,
+)
 from trainer.config import TrainConfig
 from trainer.counters import connections
 from trainer.cpu_backend import start_gloo
@@ -43,7 +51,7 @@ class _Ready:
     arguments: TrainingArguments
     run_id: str
     data: Data
-    resumed: Path | None
+    resumed_after_step: int
     link_probe: LinkProbe | None
 
     @property
@@ -66,6 +74,7 @@ def run(config: TrainConfig, import_s: float) -> int:
         folder=ready.folder,
         started=ready.started,
         data=ready.data.facts,
+        resumed_after_step=ready.resumed_after_step,
         link_probe=ready.link_probe,
         watch=ready.watch,
         loop=loop,
@@ -100,9 +109,9 @@ def _prepare(config: TrainConfig, import_s: float) -> _Ready:
         run_id = _shared_run_id(config, place, started)
     with watch.part("data_s"):
         data = _shared_data(config, place)
-    resumed = _newest_checkpoint(config, checkpoints, place.rank) if config.resume else None
+    resumed_after_step = _resume_point(config, checkpoints, place)
     link_probe = probe_link(config, place, arguments.device)
-    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed, link_probe)
+    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed_after_step, link_probe)
 
 
 def _join(config: TrainConfig, checkpoints: Path) -> TrainingArguments:
@@ -139,14 +148,26 @@ def _shared_data(config: TrainConfig, place: Place) -> Data:
     return load_data(config, place.cache, place.hugging_face_token)
 
 
-def _newest_checkpoint(config: TrainConfig, folder: Path, rank: int) -> Path | None:
-    """The newest checkpoint that all ranks finished; None begins from step 1."""
-    own = complete_steps(config, folder, rank)
+def _resume_point(config: TrainConfig, folder: Path, place: Place) -> int:
+    """The step of the newest checkpoint that all ranks finished; 0 begins at step 1.
+
+    Collective where the config resumes. What lies after that step goes, once for each pod.
+    """
+    if not config.resume:
+        if config.checkpoint_every_steps is not None:
+            refuse_leftovers(folder)
+        return 0
+    own = complete_steps(config, folder, place.rank)
     everyone = [[int(step) for step in text.split()] for text in gather(" ".join(map(str, own)))]
     step = newest_common(everyone)
-    if rank == 0:
-        print(f"resume: {'no complete checkpoint' if step is None else f'from step {step}'} in {folder}")
-    return None if step is None else own[step]
+    refuse_finished(config, folder, step)
+    if place.local_rank == 0:
+        remove_after(folder, step or 0)
+    dist.barrier()
+    if place.rank == 0:
+        found = "no complete checkpoint" if step is None else f"from step {step}"
+        print(f"start {place.restarts + 1} of the job, resume: {found} in {folder}", flush=True)
+    return step or 0
 
 
 def _train(ready: _Ready, loop: Loop) -> None:
@@ -155,7 +176,9 @@ def _train(ready: _Ready, loop: Loop) -> None:
     model = make_model(ready.config, ready.arguments.device)
     feed = MicroBatches(ready.config, ready.data.samples, ready.place.rank)
     trainer = LineTrainer(ready.config, model, ready.arguments, feed, loop)
-    trainer.train(resume_from_checkpoint=None if ready.resumed is None else str(ready.resumed))
+    after = ready.resumed_after_step
+    folder = checkpoints_of(ready.config, ready.place.checkpoints)
+    trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{after}") if after else None)
     loop.writer.close()
     ready.watch.add("model_s", loop.began - began)
 

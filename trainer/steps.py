@@ -20,6 +20,11 @@ class _Open:
     data_wait_s: float = 0.0
 
 
+def is_finite(loss: float, gradient_norm: float | None) -> bool:
+    """Whether a step's loss and gradient are numbers; a norm that nobody knows says nothing."""
+    return math.isfinite(loss) and (gradient_norm is None or math.isfinite(gradient_norm))
+
+
 class StepWriter:
     """Times steps and writes their lines.
 
@@ -68,6 +73,7 @@ class StepWriter:
             seconds=now - self._mark,
             loss=loss if known else None,
             gradient_norm=gradient_norm if norm_known else None,
+            finite=is_finite(loss, gradient_norm),
             real_tokens=self._open.real_tokens,
             padded_tokens=self._open.padded_tokens,
             data_wait_s=self._open.data_wait_s,
@@ -76,12 +82,13 @@ class StepWriter:
         )
         self._open, self._mark = _Open(), now
 
-    def saved(self) -> None:
-        """A checkpoint that began when the last step ended is done; its time is in no step."""
+    def saved(self) -> float:
+        """A checkpoint that began when the last step ended is done; its seconds are in no step, and returned."""
         assert self._held is not None, "a checkpoint follows a step"
         now = time.perf_counter()
-        self._held = self._held.model_copy(update={"checkpoint_s": now - self._mark})
-        self._mark = now
+        seconds, self._mark = now - self._mark, now
+        self._held = self._held.model_copy(update={"checkpoint_s": seconds})
+        return seconds
 
     def flush(self) -> None:
         """Write the line that was held back, so that a killed process leaves all its finished steps."""

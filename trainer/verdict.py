@@ -12,7 +12,7 @@ from trainer.config import LinkExpectation, TrainConfig
 from trainer.contract import LinkClass
 from trainer.counters_verdict import efa_number, judge_counters, judge_efa_use, judge_probe
 from trainer.findings import Findings
-from trainer.lines_verdict import first_step, judge_lines
+from trainer.lines_verdict import judge_lines
 from trainer.record import (
     LinkProbe,
     LinkShaping,
@@ -44,18 +44,19 @@ def judge(
     transports: Sequence[Transport],
     steps_by_rank: Mapping[int, Sequence[StepLine]],
     *,
+    resumed_after_step: int,
     link_probe: LinkProbe | None,
 ) -> Verdict:
     """The verdict on a finished run; `link_probe` None: nothing was sent flat out, which proves nothing."""
     findings = Findings()
     _judge_status(config, status, steps_by_rank, findings)
     _judge_places(config, ranks, findings)
-    findings.add(judge_lines(config, steps_by_rank))
+    findings.add(judge_lines(config, steps_by_rank, resumed_after_step))
     link_findings = Findings()
     _judge_devices(config, ranks, transports, link_findings)
     _judge_transports(config, transports, link_findings)
     link_findings.add(judge_efa_use(config, ranks, transports))
-    timed_after = first_step(config, steps_by_rank) - 1 + config.warmup_steps
+    timed_after = resumed_after_step + config.warmup_steps
     link_findings.add(judge_counters(config, link_shaping, ranks, timed_after))
     link_findings.add(judge_probe(config, link_shaping, link_probe))
     findings.add(link_findings if link_shaping != "unshaped" else link_findings.demoted())

@@ -133,12 +133,12 @@ def another(
     scene: Scene,
     story: Story,  # noqa: ARG001 - its stack brings Trainer
     records: Path,
-) -> Iterator[Callable[[int], Run]]:
+) -> Iterator[Callable[..., Run]]:
     """Makes a later attempt of the run; it is gone after the test, whatever became of it."""
     made: list[Run] = []
 
-    def of(attempt: int) -> Run:
-        planned = plan(stack(records, attempt), region=None, experiment=STACK, arm=TOPOLOGY)
+    def of(attempt: int, restarts: int = 0) -> Run:
+        planned = plan(stack(records, attempt, restarts), region=None, experiment=STACK, arm=TOPOLOGY)
         run = Run(planned, deepcopy(documents(planned, Bindings.local(records_path=str(records)))))
         run.rename(f"-{attempt}")
         made.append(run)
@@ -207,12 +207,7 @@ def why_pending(kubeconfig: Path, job: str) -> Answer:
 def test_an_interrupted_pod_saves_and_the_job_resumes_with_the_losses_of_an_undisturbed_run(
     scene, kubelet, story, another, records
 ):
-    run = another(3)
-    # Checkpoints outlive the pods beside their records, and JobSet may start the pods over once.
-    run.configure(resume=True)
-    run.by_kind["ClusterTrainingRuntime"]["spec"]["template"]["spec"]["failurePolicy"]["maxRestarts"] = 1
-    checkpoints = {"name": "TOPOLAB_CHECKPOINTS", "value": "/records/checkpoints"}
-    run.by_kind["TrainJob"]["spec"]["trainer"]["env"].append(checkpoints)
+    run = another(3, restarts=1)
     scene.apply(run.documents)
     _, second = scene.await_pods(run.name, 2, runs, WITHIN_S)
     wait_until(lambda: steps_done(kubelet, second) > 1, WITHIN_S, "the pod is in mid-run")
@@ -223,6 +218,7 @@ def test_an_interrupted_pod_saves_and_the_job_resumes_with_the_losses_of_an_undi
     interrupted, resumed = folders(records, run.name)
     assert record(interrupted)["status"] == "interrupted"
     assert (record(resumed)["status"], record(resumed)["verdict"]["outcome"]) == ("complete", "VALID")
+    assert [record(one)["starts"] for one in (interrupted, resumed)] == [1, 2]
     before, after = losses(interrupted), losses(resumed)
     assert 1 < max(before) < min(after) == max(before) + 1
     (undisturbed,) = folders(records, story.outputs["trainJob"])

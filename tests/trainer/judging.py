@@ -20,12 +20,22 @@ def judged(
     logs: dict[int, str] | None = None,
     config: TrainConfig | None = None,
     probe: LinkProbe | None = None,
+    resumed_after_step: int = 0,
 ) -> Verdict:
     config = config or config_of(made)
     ranks = facts_of(made) if ranks is None else ranks
     seen = transports(config, ranks, nccl_logs_of(made) if logs is None else logs)
     steps = steps_of(made) if steps is None else steps
-    return judge(config, made.status, made.link_shaping, ranks, seen, steps, link_probe=probe)
+    return judge(
+        config,
+        made.status,
+        made.link_shaping,
+        ranks,
+        seen,
+        steps,
+        resumed_after_step=resumed_after_step,
+        link_probe=probe,
+    )
 
 
 def only_reason(verdict: Verdict, outcome: str) -> str:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ def tiny_config(**changes: Any) -> TrainConfig:
         checkpoint_every_steps=None,
         resume=False,
         on_wrong_link="stop",
+        on_nan_loss="stop",
         predicted=PredictedRun(
             step_s=PredictedRange(low=0.1, expected=0.2, high=0.4), parts_s={"compute": 0.2}, slowest_link="none"
         ),
@@ -154,6 +155,7 @@ class Started:
         known = config if isinstance(config, TrainConfig) else tiny_config()
         self._environment = environment_of(self.records, cache, environment or {})
         self._port = free_port()
+        self._earlier = set(self._step_files("*"))
         self._pods = [
             self._torchrun(file, pod, pods or known.pods, ranks_per_pod or known.ranks_per_pod)
             for pod in range(pods or known.pods)
@@ -172,18 +174,24 @@ class Started:
         """SIGKILL to one rank, once it has written a step's line."""
         self._signal(rank, after_step, signal.SIGKILL)
 
-    def _signal(self, rank: int, after_step: int, number: signal.Signals) -> None:
+    def wait_for(self, happened: Callable[[], bool]) -> None:
+        """Until that has happened, while the run lives."""
         deadline = time.monotonic() + 300
-        while not self._wrote(rank, after_step):
-            assert time.monotonic() < deadline, "the step never came"
+        while not happened():
+            assert time.monotonic() < deadline, "it never came"
             assert all(pod.poll() is None for pod in self._pods), "the run ended early"
             time.sleep(0.01)
+
+    def _signal(self, rank: int, after_step: int, number: signal.Signals) -> None:
+        self.wait_for(lambda: self._wrote(rank, after_step))
         os.kill(self._process_of(rank), number)
 
     def _wrote(self, rank: int, step: int) -> bool:
-        files = list(Path(self._environment["TOPOLAB_CACHE"]).glob(f"records/*/steps/rank-{rank:05d}.jsonl"))
-        newest = max(files, key=lambda f: f.stat().st_mtime, default=None)
-        return newest is not None and any(json.loads(line)["step"] >= step for line in newest.read_text().splitlines())
+        own = [file for file in self._step_files(f"{rank:05d}") if file not in self._earlier]
+        return any(json.loads(line)["step"] >= step for file in own for line in file.read_text().splitlines())
+
+    def _step_files(self, rank: str) -> list[Path]:
+        return list(Path(self._environment["TOPOLAB_CACHE"]).glob(f"records/*/steps/rank-{rank}.jsonl"))
 
     def _process_of(self, rank: int) -> int:
         for process in Path("/proc").glob("[0-9]*"):

@@ -46,6 +46,7 @@ def _ending(folder: Path, *, records: Path, rank: int = 0, ranks: int = 1, statu
         folder=folder,
         started=datetime.now(UTC),
         data=DataFacts(sha256="0", tokenizer_sha256="0", texts=1, tokens=32, samples=1),
+        resumed_after_step=0,
         link_probe=None,
         watch=Stopwatch(import_s=1.0),
         loop=loop,
@@ -67,7 +68,13 @@ def _published(records: Path) -> RunRecord:
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("status", "code"),
-    [("complete", 0), ("failed", 1), ("stopped-wrong-link", 3), ("interrupted", 128 + signal.SIGTERM)],
+    [
+        ("complete", 0),
+        ("failed", 1),
+        ("stopped-wrong-link", 3),
+        ("stopped-nan-loss", 4),
+        ("interrupted", 128 + signal.SIGTERM),
+    ],
 )
 def test_the_exit_code_tells_how_the_run_ended(tmp_path: Path, status: Status, code: int) -> None:
     assert conclude(_ending(tmp_path / "run-1", records=tmp_path / "records", status=status)) == code

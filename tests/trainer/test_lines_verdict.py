@@ -30,9 +30,26 @@ class TestSteps:
         made = two_pods(config={"resume": True})
         steps = {rank: self._resumed(lines[10:]) for rank, lines in steps_of(made).items()}
         ranks = [self._sampled_from(facts, 12) for facts in facts_of(made)]
-        assert judged(made, steps=steps, ranks=ranks).outcome == "VALID"
-        steps[1] = steps[1][1:]
-        assert "rank 1 wrote 11 step lines (12 to 22)" in only_reason(judged(made, steps=steps, ranks=ranks), "INVALID")
+        assert judged(made, steps=steps, ranks=ranks, resumed_after_step=10).outcome == "VALID"
+        late = judged(made, steps=steps | {1: steps[1][1:]}, ranks=ranks, resumed_after_step=10)
+        assert "rank 1 wrote 11 step lines (12 to 22)" in only_reason(late, "INVALID")
+        unsaid = judged(made, steps=steps, ranks=ranks)
+        assert unsaid.reasons[0] == "rank 0 wrote 12 step lines (11 to 22), steps 1 to 22 are due"
+
+    def test_a_run_whose_config_resumes_nothing_begins_at_step_1(self) -> None:
+        made = two_pods()
+        steps = {rank: self._resumed(lines[10:]) for rank, lines in steps_of(made).items()}
+        ranks = [self._sampled_from(facts, 12) for facts in facts_of(made)]
+        reason = only_reason(judged(made, steps=steps, ranks=ranks, resumed_after_step=10), "INVALID")
+        assert reason == "the run began after step 10, and its config lets it resume nothing"
+
+    @pytest.mark.parametrize(("option", "then"), [("stop", "the run ended there"), ("skip", "its update was left out")])
+    def test_a_step_whose_loss_or_gradient_was_no_number_makes_the_run_invalid(self, option: str, then: str) -> None:
+        made = two_pods(config={"on_nan_loss": option})
+        steps = steps_of(made)
+        steps[1][4] = steps[1][4].model_copy(update={"finite": False, "gradient_norm": None})
+        reason = only_reason(judged(made, steps=steps), "INVALID")
+        assert reason == f"step 5: the loss or the gradient was not finite, and {then}"
 
     @staticmethod
     def _resumed(lines: list[StepLine]) -> list[StepLine]:

@@ -53,8 +53,11 @@ def test_every_rank_writes_every_step_once_with_the_same_loss(whole: Ended) -> N
     assert {(line.real_tokens, line.padded_tokens) for line in first} == {(2 * 2 * 32, 0)}
 
 
-def test_the_run_saves_at_the_steps_that_the_config_names(whole: Ended) -> None:
+def test_the_run_saves_at_the_steps_that_the_config_names_and_says_what_that_took(whole: Ended) -> None:
     assert {line.step for line in whole.steps() if line.checkpoint_s > 0} == {4, 8, 12}
+    printed = (whole.folder / "logs" / "rank-00000.log").read_text()
+    assert "checkpoint-8: saved in " in printed
+    assert "complete after step 12 of 12; 3 checkpoints took " in printed
 
 
 def test_facts_show_where_each_rank_was_and_who_it_spoke_to(whole: Ended) -> None:
@@ -95,8 +98,10 @@ def test_one_rank_told_to_stop_stops_all_and_the_run_resumes_with_the_same_losse
     assert 2 < stopped_after < STEPS, "the signal came too late for this test to tell anything"
     assert "interrupted" in " ".join(interrupted.record.verdict.reasons)
 
-    resumed = Started(CONFIG, tmp_path / "second", cache).wait()
+    resumed = Started(CONFIG, tmp_path / "second", cache, environment={"TOPOLAB_RESTARTS": "1"}).wait()
     assert resumed.exit_code == 0, resumed.output
+    assert (resumed.record.starts, resumed.record.resumed_after_step) == (2, stopped_after)
+    assert resumed.record.verdict.outcome == "VALID"
     expected = {step: loss for step, loss in whole.losses().items() if step > stopped_after}
     assert resumed.losses() == expected
 

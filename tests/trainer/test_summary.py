@@ -23,6 +23,7 @@ def _line(step: int, seconds: float = 1.0, phase: Phase = "timed", **changes: An
         seconds=seconds,
         loss=float(10 - step),
         gradient_norm=1.0,
+        finite=True,
         real_tokens=128,
         padded_tokens=0,
         data_wait_s=0.1,

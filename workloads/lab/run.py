@@ -9,12 +9,13 @@ from pathlib import Path
 from workloads.catalogue.machines import Machine
 from workloads.lab.arm import ArmOutcome, Bench, run_arm
 from workloads.lab.capability import Capability, probe
-from workloads.lab.events import Event
+from workloads.lab.events import Event, Noted
 from workloads.lab.experiments import PlannedExperiment
 from workloads.lab.fetch import fetch_data
 from workloads.planning.plan import ArmInput, Plan, plan_arms
 from workloads.rendering.bindings import Bindings, Document
 from workloads.rendering.manifests import documents
+from workloads.rendering.mounts import CHECKPOINTS
 from workloads.rendering.pods import pods
 
 RECORD_FILE = "record.json"
@@ -150,14 +151,27 @@ def _next_attempt(arm: ArmInput, repeat: int) -> ArmInput:
 
 
 def _take(turn: Turn, folder: Path, machine: Machine, bench: Bench, observer: Observer) -> TurnOutcome:
+    """The turn to its end, started over as JobSet would. What an earlier lab saved here is not this turn's."""
+    shutil.rmtree(folder / CHECKPOINTS / turn.plan.job_name, ignore_errors=True)
+    for restarts in range(turn.plan.restarts + 1):
+        outcome = _start(turn, restarts, folder, machine, bench, observer)
+        if outcome.arm.failure is None:
+            break
+        if restarts < turn.plan.restarts:
+            observer.event(turn, Noted(f"start {restarts + 1} failed; starting over"))
+    return outcome
+
+
+def _start(turn: Turn, restarts: int, folder: Path, machine: Machine, bench: Bench, observer: Observer) -> TurnOutcome:
     rendered = documents(turn.plan, Bindings.local(records_path=str(folder)))
     by_kind: Mapping[str, Document] = {d["kind"]: d for d in rendered}
     before = _runs(folder, turn.plan.job_name)
+    again = f"-start-{restarts + 1}" if restarts else ""
     outcome = run_arm(
-        pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"]),
+        pods(by_kind["TrainJob"], by_kind["ClusterTrainingRuntime"], restarts),
         rendered,
         turn.plan.topology.rate_bits_per_s,
-        folder / POD_LOGS / f"{turn.number:02d}-{turn.plan.job_name}",
+        folder / POD_LOGS / f"{turn.number:02d}-{turn.plan.job_name}{again}",
         range(machine.node_gpus),
         lambda event: observer.event(turn, event),
         bench,

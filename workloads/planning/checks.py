@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trainer.config import TrainConfig
 from trainer.contract import Contract
 from workloads.catalogue.models import MODELS, Model
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, Topology, parse_topology
@@ -118,9 +119,35 @@ def _data_faults(model: Model, stack: Stack) -> Iterator[Fault]:
 
 
 def _checkpoint_faults(topology: Topology, stack: Stack) -> Iterator[Fault]:
-    every, fsx = stack.run.checkpoint_every_steps, stack.platform.storage.fsx
-    if every is not None and not topology.machine.is_local and fsx == "none":
-        yield _fault("run.checkpointEverySteps", every, "checkpoints need platform.storage.fsx scratch or persistent")
+    """Where pods may stand on another node next time, what they saved on this one is out of their reach."""
+    run = stack.run
+    if topology.machine.is_local or stack.platform.storage.fsx != "none":
+        return
+    if run.checkpoint_every_steps is not None:
+        yield _fault(
+            "run.checkpointEverySteps",
+            run.checkpoint_every_steps,
+            "checkpoints need platform.storage.fsx scratch or persistent",
+        )
+    if run.restarts:
+        yield _fault(
+            "run.restarts",
+            run.restarts,
+            "pods that start over may stand on other nodes and would find no checkpoint; set platform.storage.fsx "
+            "scratch or persistent, or restarts 0",
+        )
+
+
+def nan_faults(config: TrainConfig) -> Iterator[Fault]:
+    """DeepSpeed looks for gradients that aren't finite in its stages 1 and 2; in bf16, stage 3 applies them."""
+    stage = config.recipe.zero.stage
+    if config.on_nan_loss == "skip" and stage == 3:
+        yield _fault(
+            "run.onNanLoss",
+            "skip",
+            f"recipe {config.recipe.name} is ZeRO stage {stage} here, which applies such an update before anybody can "
+            "stop it; use stop, or more memory per GPU, so that stage 1 fits",
+        )
 
 
 def job_name(topology: Topology, run: Run) -> str:

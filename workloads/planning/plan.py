@@ -25,6 +25,7 @@ from workloads.planning.checks import (
     job_name,
     memory_faults,
     money_faults,
+    nan_faults,
     platform_faults,
     run_faults,
     stack_faults,
@@ -74,7 +75,14 @@ class Plan:
     deadline_s: int
     needs_hf_token: bool
     capacity: CapacityMode
+    restarts: int
+    """How often JobSet starts the gang over once a pod has failed."""
     prediction: Prediction
+
+    @property
+    def saves(self) -> bool:
+        """Whether the run writes checkpoints that another start reads."""
+        return self.config.resume or self.config.checkpoint_every_steps is not None
 
     @property
     def nodes(self) -> int:
@@ -241,6 +249,7 @@ def _complete(one: _Ready, situation: Situation, recipe: RecipeConfig, experimen
         deadline_s=stack.platform.ttl_minutes * 60,
         needs_hf_token=stack.hf_token and config.data.source != "embedded",
         capacity=stack.platform.capacity.mode,
+        restarts=stack.run.restarts_allowed,
         prediction=prediction,
     )
 
@@ -281,8 +290,9 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         warmup_steps=run.warmup_steps,
         seed=run.seed,
         checkpoint_every_steps=run.checkpoint_every_steps,
-        resume=False,
+        resume=run.restarts_allowed > 0,
         on_wrong_link=run.on_wrong_link,
+        on_nan_loss=run.on_nan_loss,
         expectations=expected_of(topology, prediction.traffic),
         predicted=_predicted(prediction),
         rental=_rental(one, prediction),
@@ -345,6 +355,7 @@ def _late_faults(one: Plan, ready: _Ready) -> tuple[Fault, ...]:
     host_limit = float(one.resources.memory_gib - one.resources.shm_gib)
     faults = [
         *memory_faults(work, ready.model, one.prediction.memory, host_limit),
+        *nan_faults(one.config),
         *money_faults(one.platform, one.prediction.cost, one.prediction.wall_clock_s, region=ready.arm.region),
     ]
     return _prefixed(ready.prefix, faults)

@@ -22,6 +22,9 @@ from workloads.catalogue.topologies import parse_topology
 _TOKEN = re.compile(r"hf_[\w-]{8,}")
 """Hugging Face's tokens."""
 
+DEFAULT_RESTARTS = 3
+"""Of a run that saves: one for each of a few interruptions; a fault that repeats ends it soon."""
+
 RecipeName = Literal["auto", "best", "seed-g6e", "seed-p4d"]
 Vary = Literal["topology", "recipe", "best"]
 
@@ -186,11 +189,22 @@ class Run(Spec):
     steps: int = Field(default=30, ge=0)
     warmup_steps: int = Field(default=5, ge=1)
     checkpoint_every_steps: int | None = Field(default=None, gt=0)
+    restarts: int | None = Field(default=None, ge=0, le=20)
+    """How often a failed or interrupted job starts over from its newest checkpoint; left out: 3 where checkpoints are
+    asked for, else 0."""
     seed: int = Field(default=7, ge=0)
     attempt: int = Field(default=1, ge=1)
     on_wrong_link: Literal["stop", "record"] = "stop"
+    on_nan_loss: Literal["stop", "skip"] = "stop"
     compared_with: tuple[str, ...] = ()
     """Topologies of other stacks that this one will be compared with: `auto` then takes a recipe that serves all."""
+
+    @property
+    def restarts_allowed(self) -> int:
+        """`restarts`, or what follows from the checkpoints where it is left out."""
+        if self.restarts is not None:
+            return self.restarts
+        return 0 if self.checkpoint_every_steps is None else DEFAULT_RESTARTS
 
 
 class Stack(Spec):

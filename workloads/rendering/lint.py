@@ -144,14 +144,21 @@ def _mounts(document: Document) -> Iterator[str]:
 def _restarts(document: Document) -> Iterator[str]:
     if document["kind"] != "ClusterTrainingRuntime":
         return
-    if document["spec"]["template"]["spec"].get("failurePolicy", {}).get("maxRestarts") != 0:
-        yield "failurePolicy.maxRestarts isn't 0: a failed run would start over; set it"
+    restarts = document["spec"]["template"]["spec"].get("failurePolicy", {}).get("maxRestarts")
+    if not isinstance(restarts, int):
+        yield "failurePolicy.maxRestarts is missing: JobSet's own default isn't ours to guess; set it"
+    elif restarts and not any(pod.get("volumes") and _claims(pod) for pod in pod_specs(document)):
+        yield "failurePolicy.maxRestarts isn't 0 and no claim is mounted: each start would begin anew; set 0"
     for job in _replicated_jobs(document):
         where, spec = f"replicatedJobs[{job['name']}]", job["template"]["spec"]
         if spec.get("backoffLimit") != 0:
             yield f"{where}.backoffLimit isn't 0: the default makes six more pods; set it"
         if spec["template"]["spec"].get("restartPolicy") != "Never":
             yield f"{where}.restartPolicy isn't Never: JobSet's default is OnFailure; set it"
+
+
+def _claims(pod: Document) -> list[str]:
+    return [v["name"] for v in pod["volumes"] if "persistentVolumeClaim" in v]
 
 
 def _counts_in_runtime(document: Document) -> Iterator[str]:

@@ -18,7 +18,18 @@ _FSX = "/fsx"
 CONFIG_PATH = f"{_CONFIG}/{CONFIG_FILE}"
 SITE_FOLDER = _SITE
 LOCK_PATH = f"{_CODE}/trainer/{LOCK}"
-CHECKPOINT_FOLDER = f"{_FSX}/checkpoints"
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints of all jobs, on FSx or beside a local machine's records."""
+
+
+def checkpoint_folder(plan: Plan) -> str | None:
+    """Where all pods of a run see the same folder; None: each has its own alone, which goes with it.
+
+    On a local machine they lie beside the records, as long as the nodes share that folder.
+    """
+    if plan.platform.storage.fsx != "none":
+        return f"{_FSX}/{CHECKPOINTS}"
+    return f"{_RECORDS}/{CHECKPOINTS}" if plan.saves and plan.topology.machine.is_local else None
 
 
 def python_path(plan: Plan) -> str | None:

@@ -41,8 +41,8 @@ _PRIORITY = "jobset.sigs.k8s.io/priority"
 """JobSet's webhook repeats the pod's priority here; it is 0, because no runtime of ours names a class."""
 
 
-def pods(trainjob: Document, runtime: Document) -> list[Document]:
-    """The Pods of the job, in the order of their completion index.
+def pods(trainjob: Document, runtime: Document, restarts: int = 0) -> list[Document]:
+    """The Pods of the job, in the order of their completion index, after the gang was started over so often.
 
     ValueError where the two don't belong together, or the job uses what isn't merged here.
     """
@@ -51,7 +51,7 @@ def pods(trainjob: Document, runtime: Document) -> list[Document]:
     template = copy.deepcopy(job["template"]["spec"]["template"])
     template["spec"] = _merged_spec(template["spec"], trainjob)
     number = trainjob["spec"]["trainer"]["numNodes"]
-    return [_pod(trainjob, template, index) for index in range(number)]
+    return [_pod(trainjob, template, index, restarts) for index in range(number)]
 
 
 def _refuse(trainjob: Document, runtime: Document) -> None:
@@ -138,12 +138,12 @@ def _with_completion_index(container: Document) -> Document:
     return {**container, "env": variables}
 
 
-def _pod(trainjob: Document, template: Document, index: int) -> Document:
+def _pod(trainjob: Document, template: Document, index: int, restarts: int) -> Document:
     namespace = trainjob["metadata"].get("namespace", "default")
     job = f"{trainjob['metadata']['name']}-node-0"
     prefix = f"{job}-{index}-"
     metadata = template.get("metadata", {})
-    both = {**_jobset_marks(trainjob, namespace, job), _COMPLETION_INDEX: str(index)}
+    both = {**_jobset_marks(trainjob, namespace, job, restarts), _COMPLETION_INDEX: str(index)}
     own = {"batch.kubernetes.io/job-name": job, "job-name": job, _PRIORITY: "0"}
     labels = {**both, **own}
     return {
@@ -160,12 +160,12 @@ def _pod(trainjob: Document, template: Document, index: int) -> Document:
     }
 
 
-def _jobset_marks(trainjob: Document, namespace: str, job: str) -> dict[str, str]:
+def _jobset_marks(trainjob: Document, namespace: str, job: str, restarts: int) -> dict[str, str]:
     """JobSet's labels, which it repeats as annotations: one replicated job of one replica in one group."""
     marks = {
         "jobset-name": trainjob["metadata"]["name"],
         "replicatedjob-name": "node",
-        "restart-attempt": "0",
+        "restart-attempt": str(restarts),
         "replicatedjob-replicas": "1",
         "global-replicas": "1",
         "job-index": "0",

@@ -52,8 +52,9 @@ def training_runtime(plan: Plan, bindings: Bindings) -> Document:
             "mlPolicy": {"numNodes": 1, "torch": {}},
             "template": {
                 "spec": {
-                    # JobSet and Job would start a failed run over, which hides why it failed and costs money.
-                    "failurePolicy": {"maxRestarts": 0},
+                    # JobSet starts the whole gang over, and only as often as the run says: a restart without
+                    # checkpoints would hide why it failed and cost money. A pod alone can't rejoin: Job makes none.
+                    "failurePolicy": {"maxRestarts": plan.restarts},
                     "replicatedJobs": [{"name": "node", "replicas": 1, "template": _job(plan, bindings)}],
                 }
             },

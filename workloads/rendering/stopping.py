@@ -54,7 +54,7 @@ def shutdown_s(plan: Plan) -> int:
 
 
 def _checkpoint_s(plan: Plan) -> float:
-    if plan.platform.storage.fsx == "none":
+    if plan.platform.storage.fsx == "none" or not plan.saves:
         return 0.0
     rate = _LUSTRE_MB_PER_S_PER_TIB * 1e6 * FSX_CAPACITY_GIB / 1024
     return parameters(plan.config.model.architecture) * _CHECKPOINT_BYTES_PER_PARAMETER / rate

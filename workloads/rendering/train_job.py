@@ -3,10 +3,13 @@
 from workloads.planning.plan import NAMESPACE, Plan
 from workloads.planning.resources import PodResources
 from workloads.rendering.bindings import HF_TOKEN_KEY, Bindings, Document
-from workloads.rendering.mounts import CHECKPOINT_FOLDER, CONFIG_PATH, python_path
+from workloads.rendering.mounts import CONFIG_PATH, checkpoint_folder, python_path
 from workloads.rendering.names import topology_labels
 from workloads.rendering.quantities import cpu, gib
 from workloads.rendering.stopping import SHUTDOWN_VARIABLE, shutdown_s
+
+RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+"""On each pod, by JobSet: how often the gang was started over before."""
 
 _RENDEZVOUS_TIMEOUT_S = 1800
 """torchrun waits 600 s for its peers; nodes that boot and pull a large image can lie further apart."""
@@ -68,8 +71,12 @@ def environment(plan: Plan, bindings: Bindings) -> list[Document]:
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "TOPOLAB_RECORDS", "value": bindings.records_uri},
     ]
-    if plan.platform.storage.fsx != "none":
-        variables.append({"name": "TOPOLAB_CHECKPOINTS", "value": CHECKPOINT_FOLDER})
+    checkpoints = checkpoint_folder(plan)
+    if checkpoints is not None:
+        variables.append({"name": "TOPOLAB_CHECKPOINTS", "value": checkpoints})
+    if plan.restarts:
+        starts = {"fieldRef": {"fieldPath": f"metadata.labels['{RESTART_LABEL}']"}}
+        variables.append({"name": "TOPOLAB_RESTARTS", "valueFrom": starts})
     if plan.needs_hf_token:
         secret = {"name": bindings.hf_token_secret, "key": HF_TOKEN_KEY}
         variables.append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": secret}})

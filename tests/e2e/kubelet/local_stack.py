@@ -27,7 +27,7 @@ def stack_file(records: Path) -> str:
     return yaml.safe_dump({"config": config})
 
 
-def stack(records: Path, attempt: int) -> Stack:
-    """The same as the planner reads it, with another attempt."""
+def stack(records: Path, attempt: int, restarts: int = 0) -> Stack:
+    """The same as the planner reads it, with another attempt, and restarts where it is to have some."""
     read = parse_stack_file(stack_file(records), "the local stack").stack
-    return read.model_copy(update={"run": read.run.model_copy(update={"attempt": attempt})})
+    return read.model_copy(update={"run": read.run.model_copy(update={"attempt": attempt, "restarts": restarts})})

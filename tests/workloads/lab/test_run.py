@@ -21,6 +21,15 @@ arms:
 repeats: 3
 """
 
+ONE_THAT_SAVES = """
+name: one
+vary: topology
+base:
+  topology: cpu-1x2-local
+  run: {model: tiny, globalBatchTokens: 1024, sequenceLength: 128, restarts: 4}
+arms: [{name: a}]
+"""
+
 
 @pytest.fixture
 def planned(tmp_path: Path) -> PlannedExperiment:
@@ -79,6 +88,26 @@ def test_a_turn_that_fails_is_told_and_the_others_still_run(planned: PlannedExpe
     assert len(logs) == 3 * (1 + 2 + 2)
     assert any("no torch here" in log.read_text() for log in logs)
     assert all("exit code 7" in failure and "no torch here" in failure for failure in outcome.failures)
+
+
+def test_a_turn_that_saves_is_started_over_as_often_as_its_plan_says(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(ONE_THAT_SAVES)
+    # It fails on the first start and ends well on the next.
+    interpreter = tmp_path / "bin" / "python"
+    interpreter.parent.mkdir()
+    interpreter.write_text(
+        '#!/bin/sh\n[ $2 = trainer.fetch ] && exit\necho "start $TOPOLAB_RESTARTS"; [ "$TOPOLAB_RESTARTS" = 1 ]\n'
+    )
+    interpreter.chmod(0o755)
+    left = tmp_path / "out" / "one" / "checkpoints" / "cpu-1x2-local-1" / "checkpoint-4"
+    left.mkdir(parents=True)
+    outcome = _run(load_experiment(str(file), CPU), tmp_path, [], interpreter)
+    logs = {log.parent.name: log.read_text() for log in (tmp_path / "out" / "one" / POD_LOGS).glob("*/*.log")}
+    assert set(logs) == {"01-cpu-1x2-local-1", "01-cpu-1x2-local-1-start-2"}
+    assert ["start 0" in logs["01-cpu-1x2-local-1"], "start 1" in logs["01-cpu-1x2-local-1-start-2"]] == [True, True]
+    assert not left.exists()
+    assert outcome.failures == (f"cpu-1x2-local-1 ended well but wrote 0 records under {tmp_path / 'out' / 'one'}",)
 
 
 def _run(planned: PlannedExperiment, tmp_path: Path, ended: list[TurnOutcome], interpreter: Path) -> LabOutcome:

@@ -73,7 +73,11 @@ FAULTS = [
     (lambda d: job_of(d)["template"]["metadata"].clear(), "numNodes is ignored without trainer.kubeflow.org/"),
     (
         lambda d: d["ClusterTrainingRuntime"]["spec"]["template"]["spec"].pop("failurePolicy"),
-        "failurePolicy.maxRestarts isn't 0",
+        "failurePolicy.maxRestarts is missing",
+    ),
+    (
+        lambda d: d["ClusterTrainingRuntime"]["spec"]["template"]["spec"]["failurePolicy"].update(maxRestarts=1),
+        "failurePolicy.maxRestarts isn't 0 and no claim is mounted",
     ),
     (lambda d: job_of(d)["template"]["spec"].pop("backoffLimit"), "backoffLimit isn't 0"),
     (lambda d: pod_of(d).pop("restartPolicy"), "restartPolicy isn't Never"),

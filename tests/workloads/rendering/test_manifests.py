@@ -97,7 +97,7 @@ def test_hostipc_shares_the_hosts_shm_and_lays_no_volume_over_it():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_never_starts_over_and_always_ends(name):
+def test_a_run_without_checkpoints_never_starts_over_and_always_ends(name):
     by_kind = rendered(planned(name, platform={"ttlMinutes": 90}))
     runtime, job = by_kind["ClusterTrainingRuntime"]["spec"]["template"]["spec"], by_kind["TrainJob"]["spec"]
     replicated = runtime["replicatedJobs"][0]["template"]

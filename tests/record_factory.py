@@ -31,13 +31,14 @@ from trainer.record import (
     Device,
     InterfaceBytes,
     LinkShaping,
+    Probe,
     RankFacts,
     RunRecord,
     Status,
     StepLine,
 )
 from trainer.summary import summarize
-from trainer.verdict import judge, transports
+from trainer.verdict import Start, judge, transports
 from workloads.planning.expectations import possible_expectations
 
 STARTED = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -71,6 +72,7 @@ class Made:
     versions: Mapping[str, str] = field(default_factory=lambda: {"torch": "2.15.0", "deepspeed": "0.19.8"})
     config: Mapping[str, Any] = field(default_factory=dict)
     """Fields of TrainConfig to replace."""
+    probe: Probe | None = None
 
     @property
     def topology(self) -> str:
@@ -165,11 +167,18 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         model_parameters=parameters(config.model.architecture),
         link_shaping=made.link_shaping,
         link_probe=None,
+        probe=made.probe,
         ranks=tuple(ranks),
         transports=seen,
         summary=summarize(config, steps, ranks),
         verdict=judge(
-            config, made.status, made.link_shaping, ranks, seen, steps, resumed_after_step=0, link_probe=None
+            config,
+            made.status,
+            made.link_shaping,
+            ranks,
+            seen,
+            steps,
+            start=Start(resumed_after_step=0, link_probe=None, probe=made.probe),
         ),
     )
 
@@ -192,6 +201,7 @@ def config_of(made: Made) -> TrainConfig:
         sequence_length=128,
         steps=WARMUP_STEPS + len(made.step_s),
         warmup_steps=WARMUP_STEPS,
+        probe_s=0.0,
         seed=7,
         checkpoint_every_steps=None,
         resume=False,
@@ -214,7 +224,7 @@ def facts_of(made: Made) -> list[RankFacts]:
 
 
 def steps_of(made: Made) -> dict[int, list[StepLine]]:
-    seconds = (3.0, 1.5, *made.step_s)
+    seconds = (*_warmup_s(made), *made.step_s)
     return {rank: [_line(made, i, s) for i, s in enumerate(seconds, 1)] for rank in range(made.ranks)}
 
 
@@ -331,13 +341,18 @@ def _counters(made: Made) -> tuple[CounterSample, CounterSample]:
     )
 
 
+def _warmup_s(made: Made) -> tuple[float, ...]:
+    return () if made.config.get("steps") == 0 else (3.0, 1.5)
+
+
 def _clock(made: Made) -> Clock:
     return Clock(
         import_s=6.0,
         rendezvous_s=1.0,
+        probe_s=0.0,
         data_s=2.0,
         model_s=3.0,
-        warmup_s=3.0 + 1.5,
+        warmup_s=sum(_warmup_s(made)),
         timed_s=sum(made.step_s),
         checkpoint_s=0.0,
         evaluation_s=0.0,

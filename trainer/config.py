@@ -173,9 +173,12 @@ class TrainConfig(Contract):
     data: DataConfig
     recipe: RecipeConfig
     sequence_length: int = Field(gt=0)
-    steps: int = Field(gt=0)
+    steps: int = Field(ge=0)
+    """0: probe and stop."""
     warmup_steps: int = Field(ge=0)
     """Steps before the timed window; they are part of `steps`."""
+    probe_s: float = Field(ge=0, le=60)
+    """Seconds that the probe of links and devices takes before step 1, about; 0: none."""
     seed: int = Field(ge=0)
     checkpoint_every_steps: int | None = Field(gt=0)
     resume: bool

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from trainer.bandwidth import unsent
 from trainer.config import ExpectedBytes, TrainConfig
 from trainer.findings import Findings
-from trainer.record import CounterSample, LinkProbe, LinkShaping, RankFacts, Transport
+from trainer.record import CounterSample, LinkProbe, LinkShaping, Probe, RankFacts, Transport
 from trainer.sent import is_window, sent_by_device, sent_per_step, stretches
 
 LINK_RATE_TOLERANCE = 0.05
@@ -52,6 +53,17 @@ def judge_probe(config: TrainConfig, link_shaping: LinkShaping, probe: LinkProbe
             f"over a link dialled to {rate / 1e6:.1f} Mbit/s"
         ]
     )
+
+
+def judge_sweeps(config: TrainConfig, probe: Probe | None) -> Findings:
+    """What the probe sent between pods went over the devices that the plan counts on."""
+    if probe is None:
+        absent = "the run was to be probed and left no probe"
+        return Findings(missing=[absent] if config.probe_s else [])
+    expected = config.expectations.bytes_sent
+    if config.pods == 1 or expected is None:
+        return Findings()
+    return Findings(wrong=list(unsent(probe, expected.counter)))
 
 
 def judge_efa_use(config: TrainConfig, ranks: Sequence[RankFacts], transports: Sequence[Transport]) -> Findings:

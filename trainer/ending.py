@@ -14,9 +14,9 @@ from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports
 from trainer.flops import parameters
 from trainer.loop import Loop
 from trainer.publish import PublishError
-from trainer.record import Clock, DataFacts, LinkProbe, RankFacts, RunRecord, Status, StepLine
+from trainer.record import Clock, DataFacts, RankFacts, RunRecord, Status, StepLine
 from trainer.summary import summarize
-from trainer.verdict import judge
+from trainer.verdict import Start, judge
 
 EXIT_CODES: dict[Status, int] = {
     "complete": 0,
@@ -35,9 +35,8 @@ class Ending:
     place: Place
     folder: Path
     started: datetime
-    data: DataFacts
-    resumed_after_step: int
-    link_probe: LinkProbe | None
+    data: DataFacts | None
+    start: Start
     watch: Stopwatch
     loop: Loop
 
@@ -136,13 +135,14 @@ def _record(
         started_at=end.started.isoformat(timespec="seconds"),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         starts=end.place.restarts + 1,
-        resumed_after_step=end.resumed_after_step,
+        resumed_after_step=end.start.resumed_after_step,
         config=config,
         versions=hardware.versions(),
         data=end.data,
         model_parameters=parameters(config.model.architecture),
         link_shaping=shaping,
-        link_probe=end.link_probe,
+        link_probe=end.start.link_probe,
+        probe=end.start.probe,
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),
@@ -153,8 +153,7 @@ def _record(
             ranks,
             used,
             steps,
-            resumed_after_step=end.resumed_after_step,
-            link_probe=end.link_probe,
+            start=end.start,
         ),
     )
 

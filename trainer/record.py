@@ -83,6 +83,7 @@ class Clock(Contract):
 
     import_s: float = Field(ge=0)
     rendezvous_s: float = Field(ge=0)
+    probe_s: float = Field(ge=0)
     data_s: float = Field(ge=0)
     model_s: float = Field(ge=0)
     warmup_s: float = Field(ge=0)
@@ -157,6 +158,64 @@ class LinkProbe(Contract):
     seconds: float = Field(gt=0)
 
 
+Collective = Literal["all-reduce", "all-gather", "reduce-scatter"]
+
+
+class SweepPoint(Contract):
+    """One collective at one size."""
+
+    collective: Collective
+    size_bytes: int = Field(gt=0)
+    """Of the whole tensor, as nccl-tests counts it: what is reduced, or what all parts make together."""
+    calls: int = Field(gt=0)
+    """Timed together, after one that warmed up."""
+    seconds: float = Field(gt=0)
+    """Of one call, on the rank that took longest."""
+
+
+class Sweep(Contract):
+    """Collectives over growing sizes, in groups whose rings cross links of one class at most."""
+
+    link_class: LinkClass
+    ranks: int = Field(gt=1)
+    """Of a group; on a gang of unequal groups, of rank 0's."""
+    groups: int = Field(gt=0)
+    """That did the same at once."""
+    points: tuple[SweepPoint, ...]
+
+
+class PairProbe(Contract):
+    """Two ranks that sent each other a message at the same time."""
+
+    one: int = Field(ge=0)
+    other: int = Field(ge=0)
+    link_class: LinkClass
+    size_bytes: int = Field(gt=0)
+    """Each way."""
+    seconds: float = Field(gt=0)
+
+
+class DeviceProbe(Contract):
+    """What one rank's accelerator gave while all did the same; without one, its cores and memory."""
+
+    rank: int = Field(ge=0)
+    matmul_flops_per_s: float = Field(gt=0)
+    to_device_bytes_per_s: float = Field(gt=0)
+    to_host_bytes_per_s: float = Field(gt=0)
+
+
+class Probe(Contract):
+    """The microbenchmarks before step 1; what they mean is computed by `trainer.bandwidth`."""
+
+    seconds: float = Field(gt=0)
+    sweeps: tuple[Sweep, ...]
+    """From the narrowest group to all ranks; empty for one rank."""
+    pairs: tuple[PairProbe, ...]
+    devices: tuple[DeviceProbe, ...]
+    pods: tuple[tuple[CounterSample, CounterSample], ...]
+    """Byte counters of each pod before and after the sweeps."""
+
+
 class Summary(Contract):
     """Figures of the timed window, computed from the lines of all ranks.
 
@@ -201,11 +260,14 @@ class RunRecord(Contract):
     """The step of the checkpoint that this start went on from; 0: it began at step 1."""
     config: TrainConfig
     versions: dict[str, str]
-    data: DataFacts
+    data: DataFacts | None
+    """None: the run read none (`steps: 0`)."""
     model_parameters: int
     link_shaping: LinkShaping
     link_probe: LinkProbe | None
     """Of the pod that sent most; None where no rate is dialled."""
+    probe: Probe | None
+    """None where the config asks for none."""
     ranks: tuple[RankFacts, ...]
     transports: tuple[Transport, ...]
     summary: Summary

@@ -34,9 +34,9 @@ from trainer.feed import MicroBatches
 from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
 from trainer.model import make_model
 from trainer.probe import probe_link
-from trainer.record import LinkProbe
+from trainer.probe_ranks import probe_ranks
 from trainer.steps import StepWriter
-from trainer.verdict import judge_links
+from trainer.verdict import Start, judge_links
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class _Ready:
     wish: StopWish
     arguments: TrainingArguments
     run_id: str
-    data: Data
-    resumed_after_step: int
-    link_probe: LinkProbe | None
+    data: Data | None
+    """None: nothing is trained."""
+    start: Start
 
     @property
     def folder(self) -> Path:
@@ -73,14 +73,16 @@ def run(config: TrainConfig, import_s: float) -> int:
         place=ready.place,
         folder=ready.folder,
         started=ready.started,
-        data=ready.data.facts,
-        resumed_after_step=ready.resumed_after_step,
-        link_probe=ready.link_probe,
+        data=None if ready.data is None else ready.data.facts,
+        start=ready.start,
         watch=ready.watch,
         loop=loop,
     )
     try:
-        _train(ready, loop)
+        if ready.data is None:
+            loop.connections = connections()
+        else:
+            _train(ready, ready.data, loop)
         code = ending.conclude(end)
     except Exception as error:
         # Printed before the rank's log is collected, so that the record says what happened.
@@ -108,10 +110,13 @@ def _prepare(config: TrainConfig, import_s: float) -> _Ready:
         arguments = _join(config, checkpoints)
         run_id = _shared_run_id(config, place, started)
     with watch.part("data_s"):
-        data = _shared_data(config, place)
-    resumed_after_step = _resume_point(config, checkpoints, place)
-    link_probe = probe_link(config, place, arguments.device)
-    return _Ready(config, place, watch, started, wish, arguments, run_id, data, resumed_after_step, link_probe)
+        data = _shared_data(config, place) if config.steps else None
+    after = _resume_point(config, checkpoints, place)
+    with watch.part("probe_s"):
+        link_probe = probe_link(config, place, arguments.device)
+        probe = probe_ranks(config, place, arguments.device)
+    start = Start(resumed_after_step=after, link_probe=link_probe, probe=probe)
+    return _Ready(config, place, watch, started, wish, arguments, run_id, data, start)
 
 
 def _join(config: TrainConfig, checkpoints: Path) -> TrainingArguments:
@@ -170,13 +175,13 @@ def _resume_point(config: TrainConfig, folder: Path, place: Place) -> int:
     return step or 0
 
 
-def _train(ready: _Ready, loop: Loop) -> None:
+def _train(ready: _Ready, data: Data, loop: Loop) -> None:
     began = time.perf_counter()
     set_seed(ready.config.seed)
     model = make_model(ready.config, ready.arguments.device)
-    feed = MicroBatches(ready.config, ready.data.samples, ready.place.rank)
+    feed = MicroBatches(ready.config, data.samples, ready.place.rank)
     trainer = LineTrainer(ready.config, model, ready.arguments, feed, loop)
-    after = ready.resumed_after_step
+    after = ready.start.resumed_after_step
     folder = checkpoints_of(ready.config, ready.place.checkpoints)
     trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{after}") if after else None)
     loop.writer.close()

@@ -6,16 +6,18 @@ Wrong evidence makes a run INVALID, missing evidence UNPROVEN; a VALID verdict h
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from trainer.config import LinkExpectation, TrainConfig
 from trainer.contract import LinkClass
-from trainer.counters_verdict import efa_number, judge_counters, judge_efa_use, judge_probe
+from trainer.counters_verdict import efa_number, judge_counters, judge_efa_use, judge_probe, judge_sweeps
 from trainer.findings import Findings
 from trainer.lines_verdict import judge_lines
 from trainer.record import (
     LinkProbe,
     LinkShaping,
+    Probe,
     RankFacts,
     Status,
     StepLine,
@@ -24,7 +26,17 @@ from trainer.record import (
 )
 from trainer.transports import link_class, transports
 
-__all__ = ["judge", "judge_links", "transports"]
+__all__ = ["Start", "judge", "judge_links", "transports"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What was known of a start of the job before its first step."""
+
+    resumed_after_step: int
+    link_probe: LinkProbe | None
+    """None: nothing was sent flat out, which proves nothing."""
+    probe: Probe | None
 
 
 def judge_links(config: TrainConfig, ranks: Sequence[RankFacts], transports: Sequence[Transport]) -> Verdict:
@@ -44,21 +56,22 @@ def judge(
     transports: Sequence[Transport],
     steps_by_rank: Mapping[int, Sequence[StepLine]],
     *,
-    resumed_after_step: int,
-    link_probe: LinkProbe | None,
+    start: Start,
 ) -> Verdict:
-    """The verdict on a finished run; `link_probe` None: nothing was sent flat out, which proves nothing."""
+    """The verdict on a finished run."""
     findings = Findings()
     _judge_status(config, status, steps_by_rank, findings)
     _judge_places(config, ranks, findings)
-    findings.add(judge_lines(config, steps_by_rank, resumed_after_step))
+    findings.add(judge_lines(config, steps_by_rank, start.resumed_after_step))
     link_findings = Findings()
     _judge_devices(config, ranks, transports, link_findings)
     _judge_transports(config, transports, link_findings)
     link_findings.add(judge_efa_use(config, ranks, transports))
-    timed_after = resumed_after_step + config.warmup_steps
-    link_findings.add(judge_counters(config, link_shaping, ranks, timed_after))
-    link_findings.add(judge_probe(config, link_shaping, link_probe))
+    if config.steps:
+        timed_after = start.resumed_after_step + config.warmup_steps
+        link_findings.add(judge_counters(config, link_shaping, ranks, timed_after))
+    link_findings.add(judge_probe(config, link_shaping, start.link_probe))
+    link_findings.add(judge_sweeps(config, start.probe))
     findings.add(link_findings if link_shaping != "unshaped" else link_findings.demoted())
     _judge_shaping(config, link_shaping, findings)
     return findings.verdict()

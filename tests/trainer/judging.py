@@ -8,8 +8,8 @@ from tests.record_factory import (
     steps_of,
 )
 from trainer.config import TrainConfig
-from trainer.record import LinkProbe, RankFacts, StepLine, Verdict
-from trainer.verdict import judge, transports
+from trainer.record import LinkProbe, Probe, RankFacts, StepLine, Verdict
+from trainer.verdict import Start, judge, transports
 
 
 def judged(
@@ -21,6 +21,7 @@ def judged(
     config: TrainConfig | None = None,
     probe: LinkProbe | None = None,
     resumed_after_step: int = 0,
+    ranks_probe: Probe | None = None,
 ) -> Verdict:
     config = config or config_of(made)
     ranks = facts_of(made) if ranks is None else ranks
@@ -33,8 +34,7 @@ def judged(
         ranks,
         seen,
         steps,
-        resumed_after_step=resumed_after_step,
-        link_probe=probe,
+        start=Start(resumed_after_step=resumed_after_step, link_probe=probe, probe=ranks_probe),
     )
 
 

@@ -81,6 +81,7 @@ def tiny_config(**changes: Any) -> TrainConfig:
         sequence_length=32,
         steps=6,
         warmup_steps=2,
+        probe_s=0.5,
         seed=7,
         checkpoint_every_steps=None,
         resume=False,

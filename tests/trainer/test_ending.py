@@ -19,6 +19,7 @@ from trainer.feed import MicroBatch
 from trainer.loop import Loop
 from trainer.record import DataFacts, RunRecord, Status
 from trainer.steps import StepWriter
+from trainer.verdict import Start
 
 pytestmark = pytest.mark.torch
 
@@ -46,8 +47,7 @@ def _ending(folder: Path, *, records: Path, rank: int = 0, ranks: int = 1, statu
         folder=folder,
         started=datetime.now(UTC),
         data=DataFacts(sha256="0", tokenizer_sha256="0", texts=1, tokens=32, samples=1),
-        resumed_after_step=0,
-        link_probe=None,
+        start=Start(resumed_after_step=0, link_probe=None, probe=None),
         watch=Stopwatch(import_s=1.0),
         loop=loop,
     )

@@ -53,6 +53,37 @@ def test_every_rank_writes_every_step_once_with_the_same_loss(whole: Ended) -> N
     assert {(line.real_tokens, line.padded_tokens) for line in first} == {(2 * 2 * 32, 0)}
 
 
+def test_the_run_s_own_ranks_are_probed_before_it_trains(whole: Ended) -> None:
+    probe = whole.record.probe
+    assert probe is not None
+    (sweep,) = probe.sweeps
+    assert (sweep.link_class, sweep.ranks, sweep.groups) == ("same-pod", 2, 1)
+    assert {point.collective for point in sweep.points} == {"all-reduce", "all-gather", "reduce-scatter"}
+    assert [(pair.one, pair.other, pair.link_class) for pair in probe.pairs] == [(0, 1, "same-pod")]
+    assert [device.rank for device in probe.devices] == [0, 1]
+    assert 0.1 < probe.seconds < 2 * CONFIG.probe_s + 1
+    assert whole.record.ranks[0].clock.probe_s == pytest.approx(probe.seconds, abs=0.5)
+    assert "probe: same-pod, 1 x 2 ranks: " in (whole.folder / "logs" / "rank-00000.log").read_text()
+
+
+def test_a_run_of_no_steps_probes_proves_its_links_and_ends(tmp_path: Path, cache: Path) -> None:
+    links = (LinkExpectation(link_class="same-node", pairs=1, expected=("TCP", "loopback"), forbidden=()),)
+    expectations = CONFIG.expectations.model_copy(update={"links": links})
+    config = tiny_config(
+        steps=0, warmup_steps=0, pods=2, ranks_per_pod=1, topology="cpu-2x1-tcp", expectations=expectations, probe_s=2.0
+    )
+    ended = Started(config, tmp_path, cache).wait()
+    assert ended.exit_code == 0, ended.output
+    record = ended.record
+    assert (record.status, record.verdict.outcome, record.verdict.reasons) == ("complete", "VALID", ())
+    assert (record.data, record.summary.timed_steps, ended.steps()) == (None, 0, [])
+    assert record.transports
+    assert record.probe is not None
+    assert record.probe.sweeps[-1].link_class == "same-node"
+    assert {point.size_bytes for point in record.probe.sweeps[-1].points} >= {4096, 16384, 65536}
+    assert "complete after step 0 of 0" in ended.output
+
+
 def test_the_run_saves_at_the_steps_that_the_config_names_and_says_what_that_took(whole: Ended) -> None:
     assert {line.step for line in whole.steps() if line.checkpoint_s > 0} == {4, 8, 12}
     printed = (whole.folder / "logs" / "rank-00000.log").read_text()

@@ -58,6 +58,7 @@ def _report(outcome: LabOutcome, page: Path, vary: Vary) -> bool:
 def _verdict(run: Run) -> str:
     record = run.record
     median = record.summary.step_s_median
-    step = "no timed step" if median is None else f"{median * 1000:.0f} ms a step"
+    nothing = "no timed step" if record.config.steps else "probed"
+    step = nothing if median is None else f"{median * 1000:.0f} ms a step"
     reasons = "".join(f"\n  {reason}" for reason in record.verdict.reasons)
     return f"{record.config.arm}: {record.verdict.outcome}, {step}{reasons}"

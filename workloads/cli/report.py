@@ -7,6 +7,13 @@ from typing import Literal
 import click
 
 from workloads.cli.output import write_whole
+from workloads.comparison.probe_report import (
+    ProbeReport,
+    build_probe_report,
+    is_probe_only,
+    probe_html,
+    probe_markdown,
+)
 from workloads.comparison.records import Run, read_runs
 from workloads.comparison.report import Report, build_report, html, markdown
 
@@ -35,9 +42,16 @@ def command(locations: tuple[str, ...], out: Path, vary: Vary | None, allow: tup
     click.echo(str(out))
 
 
-def write_report(runs: Sequence[Run], out: Path, *, vary: Vary | None, allow: Collection[str]) -> Report:
-    """Compare the runs and write the page; ValueError where they can't be compared."""
+def write_report(runs: Sequence[Run], out: Path, *, vary: Vary | None, allow: Collection[str]) -> Report | ProbeReport:
+    """Compare the runs and write the page; ValueError where they can't be compared.
+
+    Runs that were only probed get a page of their own.
+    """
+    in_markdown = out.suffix == ".md"
+    if any(map(is_probe_only, runs)):
+        probed = build_probe_report(runs, vary=vary, allow=allow)
+        write_whole(out, (probe_markdown(probed) if in_markdown else probe_html(probed)).encode())
+        return probed
     report = build_report(runs, vary=vary, allow=allow)
-    page = markdown(report) if out.suffix == ".md" else html(report)
-    write_whole(out, page.encode())
+    write_whole(out, (markdown(report) if in_markdown else html(report)).encode())
     return report

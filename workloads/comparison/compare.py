@@ -104,14 +104,12 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
     """
     if not runs:
         raise ValueError("no run to compare; give a folder of records")
-    arms = _arms(runs)
-    vary = vary or _varied(arms)
-    keys = {run.record.run_id: comparability_key(run, vary) for run in runs}
-    differences = _differences(runs, keys)
-    _refuse(differences, vary, allow)
+    arms = arms_of(runs)
+    vary = vary or varied(arms)
+    differences = allowed_differences(runs, vary, allow)
     equal = {
         key: value
-        for key, value in keys[runs[0].record.run_id].items()
+        for key, value in comparability_key(runs[0], vary).items()
         if key not in {difference.key for difference in differences}
     }
     series = {run.record.run_id: step_series(run) for arm in arms for run in arm.counted}
@@ -134,10 +132,32 @@ def compare(runs: Sequence[Run], vary: Vary | None = None, allow: Collection[str
         typical_step_s=typical,
         ratios={name: ratio(own, reference, scatter[name]) for name, own in others.items()},
         scatter=scatter,
-        allowed=tuple(differences),
+        allowed=differences,
         loss_difference=max(known_losses, default=None),
         uncompared_losses=tuple(run_id for run_id, each in losses.items() if each is None),
     )
+
+
+def arms_of(runs: Sequence[Run]) -> tuple[Arm, ...]:
+    """Runs by arm; ValueError where the repeats of one arm are none."""
+    names = dict.fromkeys(run.record.config.arm for run in runs)
+    arms = tuple(Arm(name, tuple(run for run in runs if run.record.config.arm == name)) for name in sorted(names))
+    for arm in arms:
+        _refuse_mixed(arm)
+    return arms
+
+
+def varied(arms: Sequence[Arm]) -> Vary:
+    """What an experiment that doesn't say so must have varied."""
+    one_topology = len({arm.config.topology for arm in arms}) == 1
+    return "recipe" if one_topology and len(arms) > 1 else "topology"
+
+
+def allowed_differences(runs: Sequence[Run], vary: Vary, allow: Collection[str]) -> tuple[Difference, ...]:
+    """What differs though it should be equal, all of it allowed by name; ValueError names what isn't."""
+    differences = _differences(runs, {run.record.run_id: comparability_key(run, vary) for run in runs})
+    _refuse(differences, vary, allow)
+    return tuple(differences)
 
 
 def comparability_key(run: Run, vary: Vary) -> dict[str, str]:
@@ -145,8 +165,8 @@ def comparability_key(run: Run, vary: Vary) -> dict[str, str]:
     record, config = run.record, run.record.config
     must: dict[str, Any] = {
         "model": config.model.model_dump(),
-        "data": config.data.model_dump() | {"sha256": record.data.sha256},
-        "tokenizer": record.data.tokenizer_sha256,
+        "data": config.data.model_dump() | {"sha256": None if record.data is None else record.data.sha256},
+        "tokenizer": None if record.data is None else record.data.tokenizer_sha256,
         "tokenSlotsPerStep": config.token_slots_per_step,
         "sequenceLength": config.sequence_length,
         "seed": config.seed,
@@ -172,14 +192,6 @@ def step_series(run: Run) -> Series:
     return np.array(step_seconds(timed_steps(run.steps)))
 
 
-def _arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
-    names = dict.fromkeys(run.record.config.arm for run in runs)
-    arms = tuple(Arm(name, tuple(run for run in runs if run.record.config.arm == name)) for name in sorted(names))
-    for arm in arms:
-        _refuse_mixed(arm)
-    return arms
-
-
 def _refuse_mixed(arm: Arm) -> None:
     for run in arm.runs[1:]:
         for field in ("topology", "machine", "recipe"):
@@ -190,11 +202,6 @@ def _refuse_mixed(arm: Arm) -> None:
                     f"{arm.runs[0].record.run_id} and {run.record.run_id}), so its runs are no repeats; "
                     "report them apart or rename one arm"
                 )
-
-
-def _varied(arms: Sequence[Arm]) -> Vary:
-    one_topology = len({arm.config.topology for arm in arms}) == 1
-    return "recipe" if one_topology and len(arms) > 1 else "topology"
 
 
 def _flat(path: str, value: Any) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 CLOCK_PARTS: Mapping[str, tuple[str, ...]] = {
     "imports": ("import_s",),
-    "rendezvous": ("rendezvous_s",),
+    "rendezvous and probe": ("rendezvous_s", "probe_s"),
     "data and model": ("data_s", "model_s"),
     "warm-up steps": ("warmup_s",),
     "timed steps": ("timed_s",),
@@ -90,6 +90,28 @@ def sent_allowed(expected: ExpectedBytes) -> tuple[float, float]:
     return max(0.0, expected.per_pod_and_step - room), expected.per_pod_and_step + room
 
 
+def links_of(arm: Arm) -> tuple[LinkEvidence, ...]:
+    """What each link class of an arm was to show and did, over all its runs."""
+    seen: dict[str, dict[str, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
+    examples: dict[str, str] = {}
+    for run in arm.runs:
+        for each in run.record.transports:
+            seen[each.link_class][each.transport].add((each.from_rank, each.to_rank))
+            examples.setdefault(each.link_class, each.detail)
+    expected = {link.link_class: link for link in arm.config.expectations.links}
+    return tuple(
+        LinkEvidence(
+            link_class=name,
+            pairs=expected[name].pairs if name in expected else 0,
+            expected=expected[name].expected if name in expected else (),
+            seen={transport: len(pairs) for transport, pairs in sorted(seen[name].items())},
+            example=examples.get(name, ""),
+        )
+        for name in LINK_CLASSES
+        if name in seen or (name in expected and expected[name].pairs)
+    )
+
+
 def _arm_figures(arm: Arm, comparison: Comparison) -> ArmFigures:
     config, expectations = arm.config, arm.config.expectations
     step_s = comparison.typical_step_s.get(arm.name)
@@ -129,7 +151,7 @@ def _arm_figures(arm: Arm, comparison: Comparison) -> ArmFigures:
         usd_per_1000_steps=None if usd_per_s is None or step_s is None else usd_per_s * step_s * 1000,
         usd_per_million_real_tokens=None if usd_per_s is None or not real else usd_per_s / real * 1e6,
         clock_s=_clock(arm.counted or arm.runs),
-        links=_links(arm),
+        links=links_of(arm),
     )
 
 
@@ -162,27 +184,6 @@ def _clock(runs: Sequence[Run]) -> dict[str, float]:
 
 def _mean_of(clocks: Sequence[Clock], fields: Sequence[str]) -> float:
     return statistics.fmean(sum(getattr(clock, field) for field in fields) for clock in clocks)
-
-
-def _links(arm: Arm) -> tuple[LinkEvidence, ...]:
-    seen: dict[str, dict[str, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
-    examples: dict[str, str] = {}
-    for run in arm.runs:
-        for each in run.record.transports:
-            seen[each.link_class][each.transport].add((each.from_rank, each.to_rank))
-            examples.setdefault(each.link_class, each.detail)
-    expected = {link.link_class: link for link in arm.config.expectations.links}
-    return tuple(
-        LinkEvidence(
-            link_class=name,
-            pairs=expected[name].pairs if name in expected else 0,
-            expected=expected[name].expected if name in expected else (),
-            seen={transport: len(pairs) for transport, pairs in sorted(seen[name].items())},
-            example=examples.get(name, ""),
-        )
-        for name in LINK_CLASSES
-        if name in seen or (name in expected and expected[name].pairs)
-    )
 
 
 def devices(ranks: Sequence[RankFacts]) -> str:

@@ -4,83 +4,27 @@ matplotlib draws with stand-in colours, which become CSS variables, so that one 
 paper. Text stays text. Widths are for a phone; a wide screen puts two plots side by side.
 """
 
-import io
-import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import matplotlib as mpl
-import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 
 from workloads.comparison.compare import Comparison
+from workloads.comparison.drawing import ARMS, BAND, FAINT, INK, PAGE, PARTS, Plot, plain_ticks, svg
 from workloads.comparison.figures import CLOCK_PARTS, ArmFigures, sent_allowed
 from workloads.comparison.statistics import Series
 from workloads.comparison.wording import bounds, seconds, size, times
 
-INK, FAINT, GRID, BAND, PAGE = "#0f0f01", "#0f0f02", "#0f0f03", "#0f0f04", "#0f0f05"
-_ARMS = tuple(f"#0f1f{number:02x}" for number in range(1, 9))
-_PARTS = tuple(f"#0f2f{number:02x}" for number in range(1, len(CLOCK_PARTS) + 1))
-_CSS = {
-    INK: "var(--ink)",
-    FAINT: "var(--faint)",
-    GRID: "var(--grid)",
-    BAND: "var(--band)",
-    PAGE: "var(--page)",
-    **{color: f"var(--arm-{number})" for number, color in enumerate(_ARMS, 1)},
-    **{color: f"var(--part-{number})" for number, color in enumerate(_PARTS, 1)},
-}
-_WIDTH_INCHES = 4.6
 _POINTS_SHOWN = 240
 """Per run in the time course; more are joined, keeping each piece's extremes."""
 _LOG_FROM = 3.0
 """Axes turn logarithmic where the slowest arm is so many times the fastest."""
 
-# matplotlib's own types want each key as a literal; it checks names and values itself.
-_STYLE: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "topolab",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.parse_math": False,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": FAINT,
-    "axes.spines.left": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": GRID,
-    "xtick.labelcolor": FAINT,
-    "ytick.color": GRID,
-    "ytick.labelcolor": FAINT,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "legend.handlelength": 1.2,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-}
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One plot: what it shows in words, and its `<svg>` element."""
-
-    name: str
-    title: str
-    caption: str
-    svg: str
-
 
 def plots(comparison: Comparison, arms: Sequence[ArmFigures]) -> tuple[Plot, ...]:
     """Those that the figures allow, in the order of the page."""
     counted = [arm for arm in arms if arm.step_s is not None]
-    colors = {arm.name: _ARMS[index % len(_ARMS)] for index, arm in enumerate(counted)}
+    colors = {arm.name: ARMS[index % len(ARMS)] for index, arm in enumerate(counted)}
     made: list[Plot] = []
     if counted:
         series = _series_by_arm(comparison)
@@ -117,7 +61,7 @@ def _distributions(arms: Sequence[ArmFigures], series: dict[str, list[Series]], 
         "distributions",
         "Step time",
         f"Distribution of the timed steps of all runs; the line is the typical step.{note}",
-        _svg("distributions", "Distribution of step times by arm", draw, rows=len(arms)),
+        svg("distributions", "Distribution of step times by arm", draw, rows=len(arms)),
     )
 
 
@@ -139,7 +83,7 @@ def _ratios(arms: Sequence[ArmFigures], colors: dict[str, str]) -> Plot:
         "ratios",
         "Step time against the baseline",
         f"How many times as long a step takes as in {baseline}, with 95% confidence intervals.",
-        _svg("ratios", "Ratio of step times with confidence intervals", draw, rows=len(arms)),
+        svg("ratios", "Ratio of step times with confidence intervals", draw, rows=len(arms)),
     )
 
 
@@ -165,7 +109,7 @@ def _bytes(arms: Sequence[ArmFigures], colors: dict[str, str]) -> Plot:
         "bytes",
         "Bytes on the wire",
         "Measured by the counters (dot), predicted by the formula (line), accepted (band).",
-        _svg("bytes", "Bytes sent per pod and step, measured and predicted", draw, rows=len(shown)),
+        svg("bytes", "Bytes sent per pod and step, measured and predicted", draw, rows=len(shown)),
     )
 
 
@@ -182,14 +126,14 @@ def _courses(arms: Sequence[ArmFigures], series: dict[str, list[Series]], colors
                 axes.plot(steps, values, color=colors[arm.name], linewidth=1.2, alpha=0.85, label=label)
         if _is_wide(arms):
             axes.set_yscale("log")
-            _plain_ticks(axes.yaxis)
+            plain_ticks(axes.yaxis)
         axes.set_xlim(left=1)
 
     return Plot(
         "courses",
         "Over the run",
         "Each timed step in order, one line a run: drifts and outliers show here.",
-        _svg("courses", "Step time over the run", draw, rows=2.2, legend=[arm.name for arm in arms], left=0.55),
+        svg("courses", "Step time over the run", draw, rows=2.2, legend=[arm.name for arm in arms], left=0.55),
     )
 
 
@@ -201,7 +145,7 @@ def _clocks(arms: Sequence[ArmFigures]) -> Plot:
         labelled: set[str] = set()
         for row, arm in _rows(axes, arms, lambda arm: seconds(sum(arm.clock_s.values()))):
             left = 0.0
-            for part, color in zip(CLOCK_PARTS, _PARTS, strict=True):
+            for part, color in zip(CLOCK_PARTS, PARTS, strict=True):
                 width = arm.clock_s.get(part, 0.0)
                 label = part if width and part not in labelled else None
                 if width:
@@ -213,47 +157,8 @@ def _clocks(arms: Sequence[ArmFigures]) -> Plot:
         "clock",
         "Where the wall time went",
         "A rank's time from start to end; only the timed steps are compared.",
-        _svg("clock", "Parts of the wall time by arm", draw, rows=len(arms), legend=parts),
+        svg("clock", "Parts of the wall time by arm", draw, rows=len(arms), legend=parts),
     )
-
-
-def _svg(
-    name: str,
-    title: str,
-    draw: Callable[[Axes], None],
-    *,
-    rows: float,
-    legend: Sequence[str] = (),
-    left: float = 0.1,
-) -> str:
-    """Draw into fixed margins (inches): to have matplotlib find them would draw everything twice."""
-    columns = 1 if max(map(len, legend), default=0) > 20 else 2
-    below = 0.55 + 0.21 * math.ceil(len(legend) / columns)
-    height = 0.1 + 0.74 * rows + below
-    with mpl.rc_context():
-        mpl.rcParams.update(_STYLE)
-        figure = Figure(figsize=(_WIDTH_INCHES, height))
-        width = 1 - (left + 0.15) / _WIDTH_INCHES
-        draw(figure.add_axes((left / _WIDTH_INCHES, below / height, width, 0.74 * rows / height)))
-        if legend:
-            figure.legend(loc="lower left", bbox_to_anchor=(0, 0), borderaxespad=0, ncols=columns, frameon=False)
-        buffer = io.StringIO()
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
-    return _for_page(buffer.getvalue(), name, title)
-
-
-def _for_page(document: str, name: str, title: str) -> str:
-    """The `<svg>` element with the page's colours and fonts, and ids that no other plot has."""
-    svg = document[document.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\g<1>#{name}-", svg)
-    svg = re.sub(r"(font: [^;\"]*?[0-9.]+px)[^;\"]*", r"\1 var(--sans)", svg)
-    for color, variable in _CSS.items():
-        svg = svg.replace(color, variable)
-    svg = re.sub(r' (width|height)="[0-9.]+pt"', "", svg, count=2)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
 
 
 def _rows(
@@ -290,17 +195,7 @@ def _is_wide(arms: Sequence[ArmFigures]) -> bool:
 
 def _logarithmic(axes: Axes) -> None:
     axes.set_xscale("log")
-    _plain_ticks(axes.xaxis)
-
-
-def _plain_ticks(axis: Axis) -> None:
-    axis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(_plain)
-    axis.set_minor_locator(matplotlib.ticker.NullLocator())
-
-
-def _plain(value: float, _position: float) -> str:
-    return f"{value:g}"
+    plain_ticks(axes.xaxis)
 
 
 def _violin(axes: Axes, row: int, values: Series, color: str, logarithmic: bool) -> None:

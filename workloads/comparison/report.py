@@ -3,17 +3,13 @@
 Nothing on it is typed by hand, nothing is fetched, and no time of now stands on it.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from workloads.comparison.compare import LOSS_TOLERANCE, Comparison, Vary, compare
 from workloads.comparison.figures import ArmFigures, figures
 from workloads.comparison.headline import headline, other_findings, standing
+from workloads.comparison.layout import Page, html_of, markdown_of
 from workloads.comparison.plots import plots
 from workloads.comparison.records import Run
 from workloads.comparison.sections import (
@@ -31,27 +27,13 @@ from workloads.comparison.statistics import Spread
 from workloads.comparison.verification import recomputed
 from workloads.comparison.wording import count, share
 
-_TEMPLATES = Path(__file__).with_name("templates")
 
-
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class Report(Page):
     """All that the page says; `html` and `markdown` lay it out, and `html` draws the plots."""
 
     comparison: Comparison
     figures: tuple[ArmFigures, ...]
-
-    title: str
-    headline: str
-    others: tuple[str, ...]
-    standing: str
-    facts: str
-    notices: tuple[str, ...]
-    reasons: tuple[tuple[str, str, tuple[str, ...]], ...]
-    """Arm, outcome and the verdict's reasons."""
-    arms: Table
-    tables: tuple[Table, ...]
-    method: tuple[str, ...]
 
 
 def build_report(
@@ -105,45 +87,12 @@ def notices(comparison: Comparison) -> list[str]:
 
 def html(report: Report) -> str:
     """The page, style and plots inside."""
-    style = Markup((_TEMPLATES / "report.css").read_text())
-    template = _environment(autoescape=True).get_template("report.html.jinja")
-    return template.render(report=report, style=style, plots=plots(report.comparison, report.figures))
+    return html_of(report, plots(report.comparison, report.figures))
 
 
 def markdown(report: Report) -> str:
     """The same sentences and tables, without the plots."""
-    return _environment(autoescape=False).get_template("report.md.jinja").render(report=report)
-
-
-def _environment(*, autoescape: bool) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=autoescape,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["svg"] = Markup
-    environment.filters["code"] = _with_code
-    environment.filters["together"] = _with_whole_intervals
-    environment.filters["cell"] = _markdown_cell
-    return environment
-
-
-def _with_code(text: str) -> Markup:
-    """Escaped text in which what stands between backticks is code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _with_whole_intervals(text: str) -> Markup:
-    """Escaped text in which no line breaks inside of `[95% CI ...]`."""
-    return Markup(re.sub(r"\[[^\]]*\]", r'<span class="together">\g<0></span>', str(escape(text))))
-
-
-def _markdown_cell(text: str) -> str:
-    """Text that can't end its cell, its table or open a tag."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+    return markdown_of(report)
 
 
 def _title(comparison: Comparison) -> str:

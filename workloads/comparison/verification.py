@@ -10,7 +10,7 @@ from trainer.config import Expectations
 from trainer.flops import parameters
 from trainer.record import StepLine, Summary, Transport, Verdict
 from trainer.summary import summarize
-from trainer.verdict import judge, transports
+from trainer.verdict import Start, judge, transports
 from workloads.comparison.records import Run
 from workloads.planning.expectations import possible_expectations
 
@@ -62,8 +62,7 @@ def _derive(run: Run) -> _Derived:
             record.ranks,
             seen,
             run.steps,
-            resumed_after_step=record.resumed_after_step,
-            link_probe=record.link_probe,
+            start=Start(resumed_after_step=record.resumed_after_step, link_probe=record.link_probe, probe=record.probe),
         ),
     )
 

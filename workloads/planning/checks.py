@@ -32,11 +32,23 @@ def stack_faults(stack: Stack) -> Iterator[Fault]:
     yield from _access_faults(stack.platform)
     run = stack.run
     if run.steps == 0:
-        yield _fault("run.steps", 0, "a probe-only run isn't built yet; ask for at least one step")
+        yield from _probe_only_faults(run)
     elif run.steps <= run.warmup_steps:
         yield _fault("run.steps", run.steps, f"leaves no timed step after {run.warmup_steps} warm-up steps; raise it")
     if run.recipe in SEED_RECIPES and run.data.feed == "packed":
         yield _fault("run.data.feed", "packed", f"{run.recipe} feeds lines; use lines or another recipe")
+
+
+def _probe_only_faults(run: Run) -> Iterator[Fault]:
+    """`steps: 0` probes and ends; what would be ignored is refused."""
+    if run.checkpoint_every_steps is not None:
+        yield _fault(
+            "run.checkpointEverySteps",
+            run.checkpoint_every_steps,
+            "steps: 0 trains nothing, so nothing is saved; remove it",
+        )
+    if run.restarts:
+        yield _fault("run.restarts", run.restarts, "steps: 0 leaves nothing to go on from; remove it")
 
 
 def platform_faults(topology: Topology, platform: Platform, region: str | None) -> Iterator[Fault]:

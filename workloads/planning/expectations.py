@@ -43,7 +43,18 @@ def possible_expectations(config: TrainConfig) -> tuple[Expectations, ...]:
         topology = parse_topology(config.topology)
     except ValueError:
         return ()
-    return tuple(expected_of(each, traffic(_work(config, each))) for each in _as_it_may_have_been(topology))
+    return tuple(expected_of(each, traffic(work_of_config(config, each))) for each in _as_it_may_have_been(topology))
+
+
+def work_of_config(config: TrainConfig, topology: Topology) -> Work:
+    """What one step of this config trains on that topology."""
+    return Work(
+        architecture=config.model.architecture,
+        recipe=config.recipe,
+        topology=topology,
+        sequence_length=config.sequence_length,
+        feed=config.data.feed,
+    )
 
 
 def _as_it_may_have_been(topology: Topology) -> tuple[Topology, ...]:
@@ -52,13 +63,3 @@ def _as_it_may_have_been(topology: Topology) -> tuple[Topology, ...]:
         return (topology,)
     gpus = [replace(machine.gpu, intra_node_link=link) for link in _INTRA_NODE_LINKS]
     return tuple(replace(topology, machine=replace(machine, gpu=gpu)) for gpu in gpus)
-
-
-def _work(config: TrainConfig, topology: Topology) -> Work:
-    return Work(
-        architecture=config.model.architecture,
-        recipe=config.recipe,
-        topology=topology,
-        sequence_length=config.sequence_length,
-        feed=config.data.feed,
-    )

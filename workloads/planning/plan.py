@@ -34,6 +34,7 @@ from workloads.planning.choose import Situation, choose, work_of
 from workloads.planning.expectations import expected_of
 from workloads.planning.predict import predict
 from workloads.planning.prediction import Prediction
+from workloads.planning.probing import probe_s
 from workloads.planning.recipes import SEED_RECIPES
 from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
 from workloads.planning.spec import CapacityMode, Fault, ImageBase, Platform, SpecError, Stack, Vary, unknown_model
@@ -287,7 +288,8 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         recipe=recipe,
         sequence_length=one.batch.sequence_length,
         steps=run.steps,
-        warmup_steps=run.warmup_steps,
+        warmup_steps=run.warmup_steps if run.steps else 0,
+        probe_s=probe_s(topology, run.steps),
         seed=run.seed,
         checkpoint_every_steps=run.checkpoint_every_steps,
         resume=run.restarts_allowed > 0,

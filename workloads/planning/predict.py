@@ -4,6 +4,7 @@ from trainer.flops import flops_per_token, mfu
 from workloads.planning.cost import cost
 from workloads.planning.memory import memory
 from workloads.planning.prediction import Prediction, Range
+from workloads.planning.probing import probe_s
 from workloads.planning.step_time import step_time
 from workloads.planning.traffic import traffic
 from workloads.planning.work import Work
@@ -11,13 +12,16 @@ from workloads.planning.work import Work
 _GPU_START_S = Range(low=30.0, expected=75.0, high=240.0)
 """From torchrun to the first step: imports, NCCL, model, pinned buffers; 75 s fits the seeds' totals."""
 _CPU_START_S = Range(low=6.0, expected=14.0, high=40.0)
+_PROBE_TAKES = Range(low=0.3, expected=0.8, high=1.5)
+"""Of its budget: sweeps end early where the next size would take too long; communicators come on top."""
 
 
 def predict(work: Work, *, steps: int, region: str | None) -> Prediction:
-    """Everything that is said of `steps` optimizer steps before money is spent."""
+    """Everything that is said of `steps` optimizer steps, and the probe before them, before money is spent."""
     step = step_time(work)
     start = _CPU_START_S if work.topology.machine.gpu is None else _GPU_START_S
-    wall_clock = step.step_s.scaled(float(steps)).plus(start)
+    probe = _PROBE_TAKES.scaled(probe_s(work.topology, steps))
+    wall_clock = step.step_s.scaled(float(steps)).plus(start).plus(probe)
     return Prediction(
         memory=memory(work),
         traffic=traffic(work),

@@ -31,11 +31,15 @@ _ADAM_DRAM_BYTES = 42.0
 _DRAM_BYTES_PER_S = Range(low=70e9, expected=100e9, high=180e9)
 
 
-def step_time(work: Work) -> StepPrediction:
-    """Predicted seconds of one optimizer step; every range is ordered low <= expected <= high."""
+def step_time(work: Work, *, ring_gb_per_s: Range | None = None) -> StepPrediction:
+    """Predicted seconds of one optimizer step; every range is ordered low <= expected <= high.
+
+    `ring_gb_per_s`: the ring's rate where it was measured; None takes the prior of the topology.
+    """
+    ring = ring_gb_per_s or ring_rate_gb_per_s(work.topology)
     accumulation = work.recipe.accumulation
     compute = _compute_s(work)
-    communication, per_step = _communication_s(work)
+    communication, per_step = _communication_s(work, ring)
     hidden_step, exposed = _overlapped(work, compute, communication)
     exposed_per_step = _exposed_per_step(compute, per_step)
     exposed_all = exposed.scaled(accumulation).plus(exposed_per_step)
@@ -49,7 +53,7 @@ def step_time(work: Work) -> StepPrediction:
         host_copy_s=copies,
         optimizer_s=optimizer,
         slowest_link=medium(work.topology),
-        explained=_explained(work),
+        explained=_explained(ring),
     )
 
 
@@ -67,12 +71,12 @@ def _compute_s(work: Work) -> Range:
     return _inverse(flops, rate).plus(hooks)
 
 
-def _communication_s(work: Work) -> tuple[Range, Range]:
+def _communication_s(work: Work, ring: Range) -> tuple[Range, Range]:
     """Of one micro-batch, and of one step (ZeRO-1 sends nothing per micro-batch)."""
     if work.topology.ranks == 1:
         return ZERO, ZERO
     sent = traffic(work).collective_bytes_per_rank
-    whole = _inverse(sent / 1e9, ring_rate_gb_per_s(work.topology))
+    whole = _inverse(sent / 1e9, ring)
     if work.recipe.zero.stage == 1:
         return ZERO, whole
     calls = _LATENCY_S.scaled(_CALLS_PER_LAYER * work.architecture.layers)
@@ -140,8 +144,7 @@ def _inverse(amount: float, rate: Range) -> Range:
     return Range(low=amount / rate.high, expected=amount / rate.expected, high=amount / rate.low)
 
 
-def _explained(work: Work) -> tuple[Source, ...]:
-    rate = ring_rate_gb_per_s(work.topology)
+def _explained(rate: Range) -> tuple[Source, ...]:
     return (
         Source(
             formula="accumulation x (max(Tg, Tc) + (1 - w) min(Tg, Tc)) + host copies + optimizer",

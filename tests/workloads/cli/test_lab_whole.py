@@ -6,6 +6,7 @@ import pytest
 
 from trainer.record import RunRecord
 from workloads.cli.main import topo
+from workloads.comparison.probe_report import build_probe_report
 from workloads.comparison.records import read_runs
 from workloads.comparison.verification import verify
 
@@ -33,6 +34,20 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     code = topo.main(["lab", str(file), "--out", str(folder / "out")], standalone_mode=False)
     assert code == 0
     return folder / "out" / "slow-or-not"
+
+
+def test_a_probe_only_experiment_tells_the_dialled_rates_apart(tmp_path: Path) -> None:
+    assert topo.main(["lab", "probe-cpu", "--out", str(tmp_path)], standalone_mode=False) == 0
+    folder = tmp_path / "probe-cpu"
+    figures = {f.name: f for f in build_probe_report(read_runs([str(folder)])).figures}
+    assert {f.outcome for f in figures.values()} == {"VALID"}
+    slow, fast, inside = (figures[name].ring_bytes_per_s for name in ("slow-link", "fast-link", "one-pod"))
+    assert slow == pytest.approx(20e6 / 8, rel=0.15)
+    assert fast is not None
+    assert inside is not None
+    assert 20 * (slow or 0) < fast <= 1.1 * 1e9 / 8
+    assert inside > fast
+    assert "a ring over all ranks carries" in (folder / "report.html").read_text()
 
 
 def records(lab: Path) -> dict[str, RunRecord]:

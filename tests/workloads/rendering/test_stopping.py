@@ -37,9 +37,9 @@ def test_on_demand_an_interrupted_job_ends_its_step_and_saves_within_its_grace(n
 
 def test_a_slow_step_and_a_checkpoint_lengthen_the_grace():
     fast, slow, saving = (
-        grace_s(planned(name, platform={"storage": {"fsx": "scratch"}}, **saves))
-        for name, saves in (
-            ("p4d24xl-1x8-efa4", {}), ("p4d24xl-4x1-efa1", {}), ("p4d24xl-1x8-efa4", {"restarts": 1}),
+        grace_s(planned(name, platform={"storage": {"fsx": "scratch"}}, restarts=restarts))
+        for name, restarts in (
+            ("p4d24xl-1x8-efa4", 0), ("p4d24xl-4x1-efa1", 0), ("p4d24xl-1x8-efa4", 1),
         )
     )  # fmt: skip
     assert (fast, slow > fast, saving > fast) == (120, True, True)

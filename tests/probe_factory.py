@@ -34,7 +34,7 @@ def probe_of(
     sent: Sequence[float] | None = None,
     counter: str = "eth0",
 ) -> Probe:
-    """`pairs`: GB/s each way; `sent`: bytes that each pod's counter saw; None: what the widest sweep sends, and more."""
+    """`pairs`: GB/s each way; `sent`: bytes that each pod's counter saw; None: what the widest sweep sends."""
     bare = Probe(seconds=1.0, sweeps=sweeps, pairs=(), devices=(), pods=())
     counted = [1.2 * least_sent_bytes(bare)] * 2 if sent is None else sent
     exchanged = (

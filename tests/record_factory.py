@@ -153,6 +153,7 @@ def write_run(made: Made, folder: Path, run_id: str) -> Path:
 def record_of(made: Made, run_id: str) -> RunRecord:
     config, ranks, steps = config_of(made), facts_of(made), steps_of(made)
     seen = transports(config, ranks, nccl_logs_of(made))
+    start = Start(resumed_after_step=0, link_probe=None, probe=made.probe)
     finished = STARTED + timedelta(seconds=40 + sum(made.step_s))
     return RunRecord(
         run_id=run_id,
@@ -171,20 +172,13 @@ def record_of(made: Made, run_id: str) -> RunRecord:
         ranks=tuple(ranks),
         transports=seen,
         summary=summarize(config, steps, ranks),
-        verdict=judge(
-            config,
-            made.status,
-            made.link_shaping,
-            ranks,
-            seen,
-            steps,
-            start=Start(resumed_after_step=0, link_probe=None, probe=made.probe),
-        ),
+        verdict=judge(config, made.status, made.link_shaping, ranks, seen, steps, start=start),
     )
 
 
 def config_of(made: Made) -> TrainConfig:
     config = TrainConfig(
+        command=None,
         experiment="lab",
         arm=made.arm,
         topology=made.topology,

@@ -18,7 +18,8 @@ OWN = ("trainer", "workloads", "infra", "tools", "tests")
 CONTRACT = ("trainer.contract", "trainer.config", "trainer.record", "trainer.flops")
 PURE = (
     "trainer.deepspeed_config", "trainer.nccl_log", "trainer.transports", "trainer.sent", "trainer.summary",
-    "trainer.findings", "trainer.lines_verdict", "trainer.counters_verdict", "trainer.verdict",
+    "trainer.findings", "trainer.lines_verdict", "trainer.counters_verdict", "trainer.foreign_verdict",
+    "trainer.verdict", "trainer.bandwidth", "trainer.marks",
 )  # fmt: skip
 
 _PLANNING = ("workloads.planning", "workloads.catalogue", *CONTRACT, *PURE)
@@ -53,6 +54,8 @@ THIRD_PARTY = {
 
 READERS_OF_THE_ENVIRONMENT = {
     "trainer.distributed",  # what torchrun, Kubernetes and the plan set
+    "trainer.mark",  # inside of a job that isn't ours: where its marks go
+    "trainer.rank_processes",  # of other processes: which of a wrapped job's are its ranks
     "workloads.lab.capability",  # PATH, with the folders where Debian keeps tc
     "workloads.lab.arm",  # where a host that is a container has its GPU driver, handed on to pods with GPUs
     "infra.teardown",  # whether a cluster out of reach is given up: the word that Pulumi's Kubernetes provider reads
@@ -72,6 +75,7 @@ VARIABLES_ELSEWHERE = {
     "workloads.lab.loopback": {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"},  # no eth0 without a namespace
     "workloads.rendering.runtime": {"NCCL_NET_PLUGIN"},  # reads the plan's value for the image check
     "trainer.distributed": {"NCCL_DEBUG_FILE"},  # reads where NCCL writes
+    "trainer.prove": {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"},  # a job without a plan's environment
 }
 """Communication variables named outside planning/transports.py."""
 

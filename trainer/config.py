@@ -157,6 +157,8 @@ class TrainConfig(Contract):
     """Everything that one run of the trainer needs, and nothing that it must look up elsewhere."""
 
     config_schema: Literal[1] = 1
+    command: tuple[str, ...] | None
+    """What `trainer.prove` wrapped; model, data and recipe are then the plan's and not the job's. None: our trainer."""
     experiment: str
     """Name of the experiment, or of the stack."""
     arm: str

@@ -73,9 +73,9 @@ def efa_bytes(infiniband: Path, devices: Path) -> tuple[InterfaceBytes, ...]:
     )
 
 
-def connections() -> tuple[Connection, ...]:
-    """Established TCP connections of this process, addresses as `host:port`."""
-    own = _own_sockets()
+def connections(process: int | None = None) -> tuple[Connection, ...]:
+    """Established TCP connections of this process, or of another one of this pod, addresses as `host:port`."""
+    own = _sockets_of(OPEN_FILES if process is None else Path(f"/proc/{process}/fd"))
     found = [c for table in TCP_TABLES if table.exists() for c in established(table.read_text(), own)]
     return tuple(sorted(set(found), key=lambda c: (c.local_address, c.remote_address)))
 
@@ -104,9 +104,9 @@ def _hardware_counter(device: Path, name: str) -> int | None:
         return None
 
 
-def _own_sockets() -> frozenset[str]:
+def _sockets_of(open_files: Path) -> frozenset[str]:
     inodes = set()
-    for descriptor in OPEN_FILES.iterdir():
+    for descriptor in open_files.iterdir():
         try:
             target = str(descriptor.readlink())
         except OSError:

@@ -42,10 +42,46 @@ class Place:
     hugging_face_token: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class PodPlace:
+    """Where a pod of a wrapped job stands, and where its records go."""
+
+    pod: int
+    master_address: str
+    master_port: int
+    hostname: str
+    node: str
+    records_uri: str
+    link_shaping: LinkShaping
+    restarts: int
+    cache: Path
+
+
+def read_pod(variables: Mapping[str, str] = os.environ) -> PodPlace:
+    """The place of this pod, from what Kubeflow Trainer tells torchrun (PET_); alone where nothing is said."""
+    hostname = socket.gethostname()
+    return PodPlace(
+        pod=_number(variables, "PET_NODE_RANK") if variables.get("PET_NODE_RANK") else 0,
+        master_address=variables.get("PET_MASTER_ADDR") or "127.0.0.1",
+        master_port=_number(variables, "PET_MASTER_PORT") if variables.get("PET_MASTER_PORT") else 29500,
+        hostname=hostname,
+        node=variables.get("NODE_NAME") or hostname,
+        records_uri=_records_uri(variables),
+        link_shaping=_link_shaping(variables),
+        restarts=_number(variables, "TOPOLAB_RESTARTS") if variables.get("TOPOLAB_RESTARTS") else 0,
+        cache=_cache(variables),
+    )
+
+
+def inherited(changes: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process to be started: this one's with changes."""
+    return {**os.environ, **changes}
+
+
 def read_place(variables: Mapping[str, str] = os.environ) -> Place:
     """The place of this process; a ValueError names the variable that is missing or wrong."""
     hostname = socket.gethostname()
-    cache = Path(variables.get("TOPOLAB_CACHE") or Path(tempfile.gettempdir()) / "topolab")
+    cache = _cache(variables)
     error_file = variables.get("TORCHELASTIC_ERROR_FILE")
     return Place(
         rank=_number(variables, "RANK"),
@@ -124,6 +160,10 @@ def _number(variables: Mapping[str, str], name: str) -> int:
     if not text.isdigit():
         raise ValueError(f"environment: {name} is {text!r}, a number is needed")
     return int(text)
+
+
+def _cache(variables: Mapping[str, str]) -> Path:
+    return Path(variables.get("TOPOLAB_CACHE") or Path(tempfile.gettempdir()) / "topolab")
 
 
 def _records_uri(variables: Mapping[str, str]) -> str:

@@ -63,6 +63,11 @@ def peak_resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def peak_resident_bytes_of_children() -> int:
+    """The largest resident set of any process that this one has waited for."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+
 def peak_gpu_bytes() -> tuple[int | None, int | None]:
     """The largest allocated and reserved memory on this rank's GPU so far."""
     if not torch.cuda.is_available():

@@ -262,7 +262,8 @@ class RunRecord(Contract):
     versions: dict[str, str]
     data: DataFacts | None
     """None: the run read none (`steps: 0`)."""
-    model_parameters: int
+    model_parameters: int | None
+    """None: of a job that isn't ours."""
     link_shaping: LinkShaping
     link_probe: LinkProbe | None
     """Of the pod that sent most; None where no rate is dialled."""

@@ -39,9 +39,14 @@ def summarize(
 
 
 def timed_steps(steps_by_rank: Mapping[int, Sequence[StepLine]]) -> list[tuple[StepLine, ...]]:
-    """The timed steps in order, each with one line a rank; a step that a rank lacks is left out."""
+    """The timed steps in order, each with one line a rank; a step that a rank lacks is left out.
+
+    A rank without any line is no hindrance: of a job that isn't ours often one alone tells of its steps.
+    """
     of_rank = [
-        {line.step: line for line in lines if line.phase == "timed"} for _, lines in sorted(steps_by_rank.items())
+        {line.step: line for line in lines if line.phase == "timed"}
+        for _, lines in sorted(steps_by_rank.items())
+        if lines
     ]
     if not of_rank:
         return []
@@ -79,7 +84,7 @@ def sent_bytes_per_pod_and_step(config: TrainConfig, ranks: Sequence[RankFacts])
 
 
 def _flops_per_s_per_rank(config: TrainConfig, real: int, steps: int, total_s: float) -> float | None:
-    if not total_s:
+    if not total_s or config.command is not None:
         return None
     sequences = steps * config.sequences_per_step
     # A packed token attends to its block; a line's to its line, which on average holds this many.

@@ -13,6 +13,7 @@ from trainer.config import LinkExpectation, TrainConfig
 from trainer.contract import LinkClass
 from trainer.counters_verdict import efa_number, judge_counters, judge_efa_use, judge_probe, judge_sweeps
 from trainer.findings import Findings
+from trainer.foreign_verdict import judge_foreign
 from trainer.lines_verdict import judge_lines
 from trainer.record import (
     LinkProbe,
@@ -62,16 +63,20 @@ def judge(
     findings = Findings()
     _judge_status(config, status, steps_by_rank, findings)
     _judge_places(config, ranks, findings)
-    findings.add(judge_lines(config, steps_by_rank, start.resumed_after_step))
+    if config.command is None:
+        findings.add(judge_lines(config, steps_by_rank, start.resumed_after_step))
     link_findings = Findings()
     _judge_devices(config, ranks, transports, link_findings)
     _judge_transports(config, transports, link_findings)
     link_findings.add(judge_efa_use(config, ranks, transports))
-    if config.steps:
+    if config.command is not None:
+        link_findings.add(judge_foreign(config, ranks, steps_by_rank))
+    elif config.steps:
         timed_after = start.resumed_after_step + config.warmup_steps
         link_findings.add(judge_counters(config, link_shaping, ranks, timed_after))
     link_findings.add(judge_probe(config, link_shaping, start.link_probe))
-    link_findings.add(judge_sweeps(config, start.probe))
+    if config.command is None:
+        link_findings.add(judge_sweeps(config, start.probe))
     findings.add(link_findings if link_shaping != "unshaped" else link_findings.demoted())
     _judge_shaping(config, link_shaping, findings)
     return findings.verdict()

@@ -65,6 +65,7 @@ RECIPE = RecipeConfig(
 def tiny_config(**changes: Any) -> TrainConfig:
     """Two ranks in one pod, 6 steps of which 2 are warm-up."""
     config = TrainConfig(
+        command=None,
         experiment="test",
         arm="one-pod",
         topology="cpu-1x2-local",

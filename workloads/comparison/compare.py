@@ -163,7 +163,10 @@ def allowed_differences(runs: Sequence[Run], vary: Vary, allow: Collection[str])
 def comparability_key(run: Run, vary: Vary) -> dict[str, str]:
     """Everything of a run that must be equal for what the experiment varies, as flat JSON values."""
     record, config = run.record, run.record.config
+    if config.command is not None:
+        return dict(_flat("", _foreign_key(run)))
     must: dict[str, Any] = {
+        "command": None,
         "model": config.model.model_dump(),
         "data": config.data.model_dump() | {"sha256": None if record.data is None else record.data.sha256},
         "tokenizer": None if record.data is None else record.data.tokenizer_sha256,
@@ -185,6 +188,21 @@ def comparability_key(run: Run, vary: Vary) -> dict[str, str]:
         must["topology"] = config.topology
         must["machine"] = config.machine
     return dict(_flat("", must))
+
+
+def _foreign_key(run: Run) -> dict[str, Any]:
+    """Of a job that isn't ours its command stands for model, data and recipe."""
+    config = run.record.config
+    return {
+        "command": list(config.command or ()),
+        "steps": config.steps,
+        "warmupSteps": config.warmup_steps,
+        "image": config.image,
+        "versions": run.record.versions,
+        "backend": config.backend,
+        "cpusPerRank": config.cpus_per_rank,
+        "memoryGibPerRank": config.memory_gib_per_rank,
+    }
 
 
 def step_series(run: Run) -> Series:

@@ -145,7 +145,7 @@ def _arm_figures(arm: Arm, comparison: Comparison) -> ArmFigures:
         sent_bytes=sent,
         expected_bytes=expectations.bytes_sent,
         wire_s=None if sent is None or rate is None else sent * 8 / rate,
-        predicted=_one_of([run.record.config.predicted for run in arm.runs]),
+        predicted=None if config.command else _one_of([run.record.config.predicted for run in arm.runs]),
         nodes=expectations.nodes,
         rental=rental,
         usd_per_1000_steps=None if usd_per_s is None or step_s is None else usd_per_s * step_s * 1000,

@@ -22,7 +22,7 @@ class ProbeReport(Page):
 
 def is_probe_only(run: Run) -> bool:
     """Whether the run was to train nothing."""
-    return run.record.config.steps == 0
+    return run.record.config.steps == 0 and run.record.config.command is None
 
 
 def build_probe_report(runs: Sequence[Run], *, vary: Vary | None = None, allow: Collection[str] = ()) -> ProbeReport:

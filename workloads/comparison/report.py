@@ -106,6 +106,12 @@ def _title(comparison: Comparison) -> str:
 def _facts(comparison: Comparison) -> str:
     first = comparison.arms[0].runs[0].record
     config = first.config
+    if config.command is not None:
+        return (
+            f"A job that isn't topolab's, under trainer.prove: {' '.join(config.command)}. {config.steps} steps of "
+            f"which {config.warmup_steps} are warm-up, as it told of them. What varies: {comparison.vary} (key "
+            f"{comparison.key})."
+        )
     return (
         f"Model {config.model.name} ({count(first.model_parameters)} parameters), data {config.data.source} fed as "
         f"{config.data.feed}, {count(config.token_slots_per_step)} token slots a step in sequences of "

@@ -273,6 +273,7 @@ def _is_stock(image: str | ImageBase) -> bool:
 def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, prediction: Prediction) -> TrainConfig:
     run, topology, machine = one.arm.stack.run, one.topology, one.topology.machine
     return TrainConfig(
+        command=None,
         experiment=experiment,
         arm=one.arm.name,
         topology=topology.name,

@@ -1,15 +1,13 @@
 """`python -m trainer --config FILE`, started by torchrun in every pod of a run."""
 
 import argparse
-import os
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 from trainer.config import read_config
-from trainer.distributed import tell_launcher
+from trainer.distributed import leave, tell_launcher
 
 UNUSED = ("datasets", "scipy", "sklearn")
 """Packages that transformers imports where it finds them and that training doesn't use: about 3 s of 10 on
@@ -39,17 +37,5 @@ def _hide(packages: tuple[str, ...]) -> None:
         sys.modules.setdefault(package, None)  # type: ignore[arg-type]
 
 
-def _leave(code: int) -> NoReturn:
-    """End without the interpreter's own clearing up.
-
-    Threads of gloo and DeepSpeed may still run then, and destroying one aborts the process ("terminate called
-    without an active exception", once in thirty runs) after all is published: a good run would be reported as
-    failed. Everything that must be kept is on disk or published by now.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 if __name__ == "__main__":
-    _leave(main())
+    leave(main())

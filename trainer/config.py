@@ -185,6 +185,8 @@ class TrainConfig(Contract):
     checkpoint_every_steps: int | None = Field(gt=0)
     resume: bool
     """Go on from the newest complete checkpoint of this job, and save one when interrupted."""
+    hang_s: float = Field(gt=0, le=900)
+    """Seconds without progress after which the run is ended as hung; the first step and a checkpoint get 900."""
     on_wrong_link: Literal["stop", "record"]
     on_nan_loss: Literal["stop", "skip"]
     """A loss or gradient that isn't finite: end the run, or leave that step's update out. INVALID either way."""

@@ -14,7 +14,7 @@ from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports
 from trainer.flops import parameters
 from trainer.loop import Loop
 from trainer.publish import PublishError
-from trainer.record import Clock, DataFacts, RankFacts, RunRecord, Status, StepLine
+from trainer.record import Clock, DataFacts, Hang, RankFacts, RunRecord, Status, StepLine
 from trainer.summary import summarize
 from trainer.verdict import Start, judge
 
@@ -23,6 +23,7 @@ EXIT_CODES: dict[Status, int] = {
     "failed": 1,
     "stopped-wrong-link": 3,
     "stopped-nan-loss": 4,
+    "hung": 5,
     "interrupted": 143,  # as if SIGTERM had ended it, so that whoever restarts pods restarts this one
 }
 
@@ -70,14 +71,18 @@ def _tell_restarts(end: Ending, status: Status) -> None:
         end_for_good(checkpoints_of(end.config, end.place.checkpoints), f"`{status}` after step {_last_step(end.loop)}")
 
 
-def salvage(end: Ending) -> int:
-    """After an exception, on this rank alone: publish what it has. Returns the exit code."""
+def salvage(end: Ending, hang: Hang | None = None, speaker: int = 0) -> int:
+    """After an exception or in a hang, on this rank alone: publish what it has. Returns the exit code.
+
+    `speaker`: the rank that writes record.json, the lowest that is alive.
+    """
+    status: Status = "failed" if hang is None else "hung"
     _publish_own(end, "")
-    if end.place.rank == 0:
-        own = (_own(end),)
-        steps = {0: end.loop.writer.finished}
-        _publish_record(end, _record(end, "failed", own, steps, {0: publish.nccl_text(end.place)}))
-    return EXIT_CODES["failed"]
+    rank = end.place.rank
+    if rank == speaker:
+        own, steps = (_own(end),), {rank: end.loop.writer.finished}
+        _publish_record(end, _record(end, status, own, steps, {rank: publish.nccl_text(end.place)}, hang))
+    return EXIT_CODES[status]
 
 
 def _own(end: Ending) -> RankFacts:
@@ -126,6 +131,7 @@ def _record(
     ranks: tuple[RankFacts, ...],
     steps: Mapping[int, Sequence[StepLine]],
     nccl_logs: Mapping[int, str],
+    hang: Hang | None = None,
 ) -> RunRecord:
     config, shaping = end.config, end.place.link_shaping
     used = transports_seen(config, ranks, nccl_logs)
@@ -143,6 +149,7 @@ def _record(
         link_shaping=shaping,
         link_probe=end.start.link_probe,
         probe=end.start.probe,
+        hang=hang,
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),
@@ -154,6 +161,7 @@ def _record(
             used,
             steps,
             start=end.start,
+            hang=hang,
         ),
     )
 

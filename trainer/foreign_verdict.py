@@ -38,6 +38,8 @@ def _judge_carriers(config: TrainConfig, ranks: Sequence[RankFacts], findings: F
         carried, aside = (_sent(facts, kind) for kind in (wanted, other))
         if carried is None:
             findings.missing.append(f"pod {facts.pod} lacks {wanted} counters")
+        elif not carried and not aside:
+            findings.missing.append(f"pod {facts.pod} sent nothing that a counter saw in the timed steps")
         elif carried <= (aside or 0):
             findings.wrong.append(
                 f"pod {facts.pod} sent {carried / 1e6:.3f} MB by its {wanted} counters and {(aside or 0) / 1e6:.3f} MB "

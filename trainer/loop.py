@@ -34,6 +34,7 @@ from trainer.errors import first_line
 from trainer.feed import MicroBatch, MicroBatches
 from trainer.record import Connection, CounterSample, Phase, Status
 from trainer.steps import StepWriter, is_finite
+from trainer.watchdog import Watchdog
 
 TIMEOUT_S = 900
 """A collective that takes longer than this hangs; the default of 30 minutes costs more than it saves."""
@@ -83,6 +84,7 @@ class Loop(TrainerCallback):
         self._losses = torch.zeros((), dtype=torch.float64)
         self._first_step = 0
         self.writer = writer
+        self.watchdog: Watchdog | None = None
         self.gradient_norm: Callable[[], object] = lambda: None
         self.status: Status = "complete"
         self.counters: list[CounterSample] = []
@@ -100,6 +102,7 @@ class Loop(TrainerCallback):
         """Warm-up counts from where this process begins, because a resumed process is cold too."""
         self._first_step = state.global_step
         self.began = time.perf_counter()
+        self._beat(state.global_step + 1, within_s=TIMEOUT_S)
         self.writer.restart()
         if self._config.warmup_steps == 0:
             self._open_window(state, control)
@@ -125,14 +128,21 @@ class Loop(TrainerCallback):
         elif done == self._config.warmup_steps:
             self._open_window(state, control)
         control.should_save = self._save_is_due(step)
+        slow = control.should_save or step >= self._config.steps
+        self._beat(step + 1, within_s=TIMEOUT_S if slow else self._config.hang_s, step_s=self.writer.last_s)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """All ranks have saved: say so in the checkpoint."""
         dist.barrier()
         mark_complete(self._config, Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._rank)
         seconds = self.writer.saved()
+        self._beat(state.global_step + 1, within_s=self._config.hang_s)
         if self._rank == 0:
             print(f"checkpoint-{state.global_step}: saved in {seconds:.1f} s, which no step's time holds", flush=True)
+
+    def _beat(self, step: int, *, within_s: float, step_s: float = 0.0) -> None:
+        if self.watchdog is not None:
+            self.watchdog.beat(step, within_s, step_s)
 
     def _agree(self, norm: float | None) -> tuple[float, bool, bool]:
         """Loss of all ranks, whether any of them is to stop, and whether loss and gradient are finite on all."""

@@ -74,6 +74,7 @@ def record_of(
         link_shaping=place.link_shaping,
         link_probe=None,
         probe=None,
+        hang=None,
         ranks=ranks,
         transports=used,
         summary=summarize(config, steps, ranks),

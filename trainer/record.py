@@ -20,7 +20,7 @@ from trainer.contract import Contract, LinkClass
 RECORD_SCHEMA = 1
 
 Phase = Literal["warmup", "timed"]
-Status = Literal["complete", "stopped-wrong-link", "stopped-nan-loss", "interrupted", "failed"]
+Status = Literal["complete", "stopped-wrong-link", "stopped-nan-loss", "hung", "interrupted", "failed"]
 Outcome = Literal["VALID", "INVALID", "UNPROVEN"]
 LinkShaping = Literal["shaped", "unshaped", "undialled"]
 """`shaped`: the rate of the topology's name was set by tc; `unshaped`: it was named but could not be set;
@@ -216,6 +216,17 @@ class Probe(Contract):
     """Byte counters of each pod before and after the sweeps."""
 
 
+class Hang(Contract):
+    """Why a run that went on no more was ended."""
+
+    step: int = Field(ge=0)
+    """That was under way."""
+    waited_s: float = Field(gt=0)
+    ranks: tuple[int, ...]
+    """That held the others up; empty where all were in the same collective."""
+    sentence: str
+
+
 class Summary(Contract):
     """Figures of the timed window, computed from the lines of all ranks.
 
@@ -269,6 +280,8 @@ class RunRecord(Contract):
     """Of the pod that sent most; None where no rate is dialled."""
     probe: Probe | None
     """None where the config asks for none."""
+    hang: Hang | None
+    """Of a run whose status is `hung`."""
     ranks: tuple[RankFacts, ...]
     transports: tuple[Transport, ...]
     summary: Summary

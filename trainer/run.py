@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -26,7 +27,7 @@ from trainer.config import TrainConfig
 from trainer.counters import connections
 from trainer.cpu_backend import start_gloo
 from trainer.data import Data, load_data
-from trainer.distributed import Place, check_places, prepare_cpu_optimizer, read_place, tell_launcher
+from trainer.distributed import Place, check_places, leave, prepare_cpu_optimizer, read_place, tell_launcher
 from trainer.ending import Ending
 from trainer.errors import first_line
 from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
@@ -35,8 +36,10 @@ from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
 from trainer.model import make_model
 from trainer.probe import probe_link
 from trainer.probe_ranks import probe_ranks
+from trainer.record import Hang
 from trainer.steps import StepWriter
 from trainer.verdict import Start, judge_links
+from trainer.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,14 @@ def run(config: TrainConfig, import_s: float) -> int:
         watch=ready.watch,
         loop=loop,
     )
+    loop.watchdog = Watchdog(ready.place.rank, config.ranks, lambda hang, speaker: _end_hung(end, hang, speaker))
     try:
         if ready.data is None:
             loop.connections = connections()
         else:
+            loop.watchdog.start()
             _train(ready, ready.data, loop)
+            loop.watchdog.stop()
         code = ending.conclude(end)
     except Exception as error:
         # Printed before the rank's log is collected, so that the record says what happened.
@@ -94,6 +100,13 @@ def run(config: TrainConfig, import_s: float) -> int:
         # gloo's group is left to the process's end (see trainer.__main__): its threads may not survive being told.
         dist.destroy_process_group()
     return code
+
+
+def _end_hung(end: Ending, hang: Hang, speaker: int) -> NoReturn:
+    """On the watching thread: the main one waits for ever, and would not hear."""
+    print(hang.sentence, file=sys.stderr, flush=True)
+    tell_launcher(hang.sentence)
+    leave(ending.salvage(end, hang, speaker))
 
 
 def _prepare(config: TrainConfig, import_s: float) -> _Ready:

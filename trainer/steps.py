@@ -45,6 +45,11 @@ class StepWriter:
         return self._open.targets
 
     @property
+    def last_s(self) -> float:
+        """Seconds of the last finished step; 0 before there is one."""
+        return self._held.seconds if self._held is not None else 0.0
+
+    @property
     def finished(self) -> tuple[StepLine, ...]:
         """All finished steps, the one that is held back included."""
         return (*self.lines, *([] if self._held is None else [self._held]))

@@ -16,6 +16,7 @@ from trainer.findings import Findings
 from trainer.foreign_verdict import judge_foreign
 from trainer.lines_verdict import judge_lines
 from trainer.record import (
+    Hang,
     LinkProbe,
     LinkShaping,
     Probe,
@@ -58,10 +59,12 @@ def judge(
     steps_by_rank: Mapping[int, Sequence[StepLine]],
     *,
     start: Start,
+    hang: Hang | None = None,
 ) -> Verdict:
     """The verdict on a finished run."""
     findings = Findings()
     _judge_status(config, status, steps_by_rank, findings)
+    findings.wrong += [] if hang is None else [hang.sentence]
     _judge_places(config, ranks, findings)
     if config.command is None:
         findings.add(judge_lines(config, steps_by_rank, start.resumed_after_step))

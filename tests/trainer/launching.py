@@ -86,6 +86,7 @@ def tiny_config(**changes: Any) -> TrainConfig:
         seed=7,
         checkpoint_every_steps=None,
         resume=False,
+        hang_s=60.0,
         on_wrong_link="stop",
         on_nan_loss="stop",
         predicted=PredictedRun(
@@ -170,11 +171,11 @@ class Started:
 
     def terminate_rank(self, rank: int, after_step: int) -> None:
         """SIGTERM to one rank, once it has written a step's line."""
-        self._signal(rank, after_step, signal.SIGTERM)
+        self.signal_rank(rank, after_step, signal.SIGTERM)
 
     def kill_rank(self, rank: int, after_step: int) -> None:
         """SIGKILL to one rank, once it has written a step's line."""
-        self._signal(rank, after_step, signal.SIGKILL)
+        self.signal_rank(rank, after_step, signal.SIGKILL)
 
     def wait_for(self, happened: Callable[[], bool]) -> None:
         """Until that has happened, while the run lives."""
@@ -184,7 +185,8 @@ class Started:
             assert all(pod.poll() is None for pod in self._pods), "the run ended early"
             time.sleep(0.01)
 
-    def _signal(self, rank: int, after_step: int, number: signal.Signals) -> None:
+    def signal_rank(self, rank: int, after_step: int, number: signal.Signals) -> None:
+        """A signal to one rank, once it has written a step's line."""
         self.wait_for(lambda: self._wrote(rank, after_step))
         os.kill(self._process_of(rank), number)
 

@@ -73,6 +73,7 @@ def _published(records: Path) -> RunRecord:
         ("failed", 1),
         ("stopped-wrong-link", 3),
         ("stopped-nan-loss", 4),
+        ("hung", 5),
         ("interrupted", 128 + signal.SIGTERM),
     ],
 )

@@ -67,6 +67,13 @@ def test_a_pod_without_counters_leaves_the_run_unproven() -> None:
     )
 
 
+def test_counters_that_saw_nothing_prove_nothing() -> None:
+    made = efa_nodes()
+    ranks = [_with_counters(facts, 0, 0) for facts in facts_of(made)]
+    reasons = verdict(made, ranks=ranks).reasons
+    assert "pod 0 sent nothing that a counter saw in the timed steps" in reasons
+
+
 def test_a_wrong_transport_is_as_wrong_as_in_our_own_run() -> None:
     made = two_pods()
     ranks = [facts.model_copy(update={"connections": ()}) for facts in facts_of(made)]

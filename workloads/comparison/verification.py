@@ -62,6 +62,7 @@ def _derive(run: Run) -> _Derived:
             record.ranks,
             seen,
             run.steps,
+            hang=record.hang,
             start=Start(resumed_after_step=record.resumed_after_step, link_probe=record.link_probe, probe=record.probe),
         ),
     )

@@ -33,7 +33,7 @@ from workloads.planning.checks import (
 from workloads.planning.choose import Situation, choose, work_of
 from workloads.planning.expectations import expected_of
 from workloads.planning.predict import predict
-from workloads.planning.prediction import Prediction
+from workloads.planning.prediction import Prediction, StepPrediction
 from workloads.planning.probing import probe_s
 from workloads.planning.recipes import SEED_RECIPES
 from workloads.planning.resources import PodResources, cpus_per_rank, memory_gib_per_rank, pod_resources
@@ -41,6 +41,9 @@ from workloads.planning.spec import CapacityMode, Fault, ImageBase, Platform, Sp
 from workloads.planning.transports import backend_of, variables
 
 NAMESPACE = "topolab"
+
+_PATIENCE, _LEAST_PATIENCE_S, _MOST_PATIENCE_S = 10.0, 120.0, 900.0
+"""Times the upper predicted step; at least what a node's hiccup takes, at most the collectives' own timeout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,6 +297,7 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         seed=run.seed,
         checkpoint_every_steps=run.checkpoint_every_steps,
         resume=run.restarts_allowed > 0,
+        hang_s=hang_s(prediction.step),
         on_wrong_link=run.on_wrong_link,
         on_nan_loss=run.on_nan_loss,
         expectations=expected_of(topology, prediction.traffic),
@@ -303,6 +307,11 @@ def _config(one: _Ready, recipe: RecipeConfig, experiment: str, image: Image, pr
         cpus_per_rank=cpus_per_rank(topology),
         memory_gib_per_rank=memory_gib_per_rank(topology),
     )
+
+
+def hang_s(step: StepPrediction) -> float:
+    """Seconds without progress after which a run is ended: a step that takes so long is no slow step any more."""
+    return min(max(_PATIENCE * step.step_s.high, _LEAST_PATIENCE_S), _MOST_PATIENCE_S)
 
 
 def _predicted(prediction: Prediction) -> PredictedRun:

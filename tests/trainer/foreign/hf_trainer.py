@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback
 from trainer.mark import mark
 
 
-class Steps(TrainerCallback):
+class Steps(TrainerCallback):  # type: ignore[misc] # transformers has no types here
     def on_step_end(self, args, state, control, **kwargs):  # noqa: ARG002 - a callback's signature
         mark(state.global_step, tokens=4 * 32)
 

@@ -15,7 +15,7 @@ GOOD = tiny_config().model_dump_json()
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{}", "not a config of schema 1: experiment: Field required"),
+        ("{}", "not a config of schema 1: command: Field required"),
         ("{", "not a config of schema 1: "),
         (GOOD.replace('"steps":6', '"steps":-1'), "steps: Input should be greater than or equal to 0"),
         (GOOD.replace('"seed":7', '"sede":7'), "sede: Extra inputs are not permitted"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plan_factory import planned
 from tests.trainer.launching import Ended, environment_of, free_port, tiny_config
 from trainer.config import LinkExpectation, TrainConfig
 from workloads.comparison.records import read_runs
@@ -72,7 +73,7 @@ def test_a_plain_ddp_script_that_prints_its_steps_gets_the_record_of_a_run(tmp_p
 
 
 def test_its_report_names_the_job_and_can_be_verified(tmp_path: Path) -> None:
-    ended = prove(tiny_config(topology="cpu-1x2-local"), tmp_path, str(FOREIGN / "plain_ddp.py"), "400")
+    ended = prove(planned("cpu-1x2-local").config, tmp_path, str(FOREIGN / "plain_ddp.py"), "400")
     (run,) = read_runs([str(ended.folder)])
     page = html(build_report([run]))
     assert "A job that isn&#39;t topolab&#39;s, under trainer.prove: " in page

@@ -169,7 +169,7 @@ def test_all_faults_of_a_plan_come_at_once():
 
 
 def test_a_topology_that_cannot_be_hides_no_other_fault():
-    text = refusal("g6e8xl-2x1-efa9", steps=0, platform={"sharedWith": "a/b/c"})
+    text = refusal("g6e8xl-2x1-efa9", steps=3, platform={"sharedWith": "a/b/c"})
     assert all(field in text for field in ("topology", "run.steps", "platform.sharedWith"))
 
 

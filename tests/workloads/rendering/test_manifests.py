@@ -352,8 +352,8 @@ MAY_VARY = re.compile(
     | .*/(requests|limits)/vpc\.amazonaws\.com/efa
     | .*/env/(NCCL_NET|NCCL_NET_PLUGIN|FI_EFA_USE_HUGE_PAGE)(/value)?
     | .*/initContainers/check/command.*
-    | .*/config\.json/(arm|topology|job_name|expectations|predicted)(/.*)?
-    # A slower link makes longer steps, and an interrupted one is given the time to end.
+    | .*/config\.json/(arm|topology|job_name|expectations|predicted|hang_s)(/.*)?
+    # A slower link makes longer steps, and one that is interrupted, or seems to hang, is given the time to end.
     | .*/terminationGracePeriodSeconds | .*/env/TORCH_ELASTIC_SHUTDOWN_TIMEOUT/value
     """,
     re.VERBOSE,

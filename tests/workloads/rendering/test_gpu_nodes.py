@@ -32,7 +32,7 @@ def test_nodes_that_arent_reserved_name_no_reservation():
 def slow(capacity):
     """A run whose step and checkpoint take long."""
     platform = {"storage": {"fsx": "scratch"}, "capacity": capacity}
-    return planned("g6e12xl-4x4-tcp", platform=platform, recipe="seed-g6e")
+    return planned("g6e12xl-4x4-tcp", platform=platform, recipe="seed-g6e", restarts=1)
 
 
 def test_a_pod_in_a_block_ends_before_ec2_takes_its_node():

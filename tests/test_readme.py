@@ -20,6 +20,7 @@ TOPO = [command for command in COMMANDS if command.startswith("./topo ")]
 WITH_A_STACK = {
     "./topo preflight dev",
     "./topo preflight",
+    "./topo watch dev",
     "./topo why-pending dev",
     "./topo collect dev",
     "./topo report records --out dev.html",
@@ -52,6 +53,7 @@ def test_the_readme_shows_every_verb_but_the_one_that_make_calls():
     assert shown == {
         "catalogue", "predict", "render", "nccl", "verify", "report", "why-pending", "collect", "verify-destroyed",
         "preflight",
+        "watch",
     }  # fmt: skip
 
 

@@ -114,6 +114,9 @@ class Loop(TrainerCallback):
         step, done = state.global_step, state.global_step - self._first_step
         phase: Phase = "warmup" if done <= self._config.warmup_steps else "timed"
         self.writer.ended(step, phase, loss, norm)
+        if self._rank == 0:
+            # Between two steps, so in the time of neither; `topo watch` reads it off the pod's log.
+            print(f"step {step} of {self._config.steps}: {self.writer.finished[-1].seconds:.4g} s", flush=True)
         kept_s = self.writer.restart()
         if phase == "timed":
             self.bookkeeping_s += kept_s

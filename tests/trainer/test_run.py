@@ -9,6 +9,7 @@ from tests.trainer.launching import RECIPE, ZERO_3, Ended, Started, tiny_config
 from trainer.config import DataConfig, Expectations, LinkExpectation
 from trainer.flops import parameters
 from trainer.summary import summarize
+from workloads.operations.watch.progress import progress
 
 pytestmark = pytest.mark.torch
 
@@ -40,6 +41,14 @@ def test_a_run_publishes_a_whole_record_and_its_own_verdict(whole: Ended) -> Non
         ),
     }
     assert "complete after step 12 of 12" in (whole.folder / "logs" / "rank-00000.log").read_text()
+
+
+def test_rank_0_says_each_step_as_it_ends(whole: Ended) -> None:
+    done = progress(None, (whole.folder / "logs" / "rank-00000.log").read_text().splitlines())
+    assert done is not None
+    assert (done.words, done.left_s) == (f"step {STEPS} of {STEPS}", 0.0)
+    assert done.step_s == pytest.approx(sum(line.seconds for line in whole.steps()[-10:]) / 10, rel=0.01)
+    assert "step 1 of" not in (whole.folder / "logs" / "rank-00001.log").read_text()
 
 
 def test_every_rank_writes_every_step_once_with_the_same_loss(whole: Ended) -> None:

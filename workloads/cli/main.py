@@ -18,6 +18,7 @@ VERBS: dict[str, str] = {
     "preflight": "Check an account before anything is made in it.",
     "lab": "Run an experiment's arms on this machine and report.",
     "nccl": "Say what NCCL used, from any log.",
+    "watch": "Watch a run from capacity to its end, or suspend it.",
     "why-pending": "Say why a stack's pods don't run, and what to do.",
     "collect": "Fetch run records from a stack's bucket or a URI.",
     "report": "Write the page that compares runs.",

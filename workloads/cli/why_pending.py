@@ -4,12 +4,10 @@ from pathlib import Path
 
 import click
 
-from workloads.cli.arms import planned
 from workloads.cli.output import as_json, print_json
-from workloads.cli.stack_outputs import stack_outputs
+from workloads.cli.stack_job import job_of
 from workloads.operations.pending.explain import Answer, Finding, explain
 from workloads.operations.pending.observe import connect, observe
-from workloads.planning.plan import NAMESPACE
 
 
 @click.command("why-pending")
@@ -25,26 +23,13 @@ def command(*, stack: str, kubeconfig: Path | None, context: str | None, as_json
     """
     # A file that isn't there is told before Pulumi is waited for.
     api = connect(kubeconfig, context)
-    namespace, job = _job_of(stack)
+    namespace, job = job_of(stack)
     answer = explain(job, observe(api, namespace=namespace, job=job))
     if as_json:
         print_json(_document(answer))
     else:
         _show(answer)
     return 0 if answer.is_explained else 1
-
-
-def _job_of(stack: str) -> tuple[str, str]:
-    """Namespace and name of the TrainJob."""
-    if stack.endswith((".yaml", ".yml")):
-        return NAMESPACE, planned(stack).job_name
-    outputs = stack_outputs(stack)
-    namespace, job = outputs.get("namespace"), outputs.get("trainJob")
-    if not isinstance(namespace, str) or not isinstance(job, str):
-        raise ValueError(
-            f"{stack}: the stack has no TrainJob yet; run `pulumi up`, or give its file Pulumi.{stack}.yaml"
-        )
-    return namespace, job
 
 
 def _show(answer: Answer) -> None:

@@ -13,14 +13,14 @@ from kubernetes import client, config
 
 from workloads.operations.pending.observed import Document, Observed
 
-_TRAINER = ("trainer.kubeflow.org", "v1alpha1", "trainjobs")
+TRAINER = ("trainer.kubeflow.org", "v1alpha1", "trainjobs")
 _POOLS = ("karpenter.sh", "v1", "nodepools")
 _CLAIMS = ("karpenter.sh", "v1", "nodeclaims")
 _CLASSES = ("karpenter.k8s.aws", "v1", "ec2nodeclasses")
 _JOB_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _CLUSTER_EVENTS = "default"
 """Namespace in which events about objects without one lie."""
-_TIMEOUT_S = (5.0, 20.0)
+TIMEOUT_S = (5.0, 20.0)
 """To connect, to read. Without it a cluster behind a closed endpoint would be waited for."""
 _WRITES_IT = "pulumi stack output kubeconfig --show-secrets > kubeconfig"
 
@@ -54,7 +54,7 @@ def observe(api: Any, *, namespace: str, job: str) -> Observed:
     # Asks for less where a client library would retry for a minute.
     api.rest_client.pool_manager.connection_pool_kw["retries"] = urllib3.Retry(total=0)
     core = client.CoreV1Api(api)
-    with _told(api):
+    with told(api):
         return Observed(
             now=datetime.now(UTC),
             train_job=_train_job(api, namespace, job),
@@ -71,10 +71,10 @@ def observe(api: Any, *, namespace: str, job: str) -> Observed:
 
 
 def _train_job(api: Any, namespace: str, job: str) -> Document | None:
-    group, version, plural = _TRAINER
+    group, version, plural = TRAINER
     try:
         found: Any = client.CustomObjectsApi(api).get_namespaced_custom_object(
-            group, version, namespace, plural, job, _request_timeout=_TIMEOUT_S
+            group, version, namespace, plural, job, _request_timeout=TIMEOUT_S
         )
     except client.ApiException as error:
         if error.status != 404:
@@ -88,7 +88,7 @@ def _customs(api: Any, group: str, version: str, plural: str) -> list[Document]:
     """All of a kind; none where the cluster doesn't know the kind, as without Karpenter."""
     try:
         listed: Any = client.CustomObjectsApi(api).list_cluster_custom_object(
-            group, version, plural, _request_timeout=_TIMEOUT_S
+            group, version, plural, _request_timeout=TIMEOUT_S
         )
     except client.ApiException as error:
         if error.status != 404:
@@ -99,13 +99,14 @@ def _customs(api: Any, group: str, version: str, plural: str) -> list[Document]:
 
 def _plain(api: Any, ask: Callable[..., Any], **arguments: str) -> list[Document]:
     """The items as the server gives them, not as the client's classes."""
-    answer = ask(**arguments, _request_timeout=_TIMEOUT_S)
+    answer = ask(**arguments, _request_timeout=TIMEOUT_S)
     items: list[Document] = api.sanitize_for_serialization(answer)["items"]
     return items
 
 
 @contextmanager
-def _told(api: Any) -> Iterator[None]:
+def told(api: Any) -> Iterator[None]:
+    """What the cluster refuses, or that it doesn't answer, as a ValueError that is one sentence."""
     server = api.configuration.host
     try:
         yield

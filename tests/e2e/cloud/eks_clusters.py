@@ -12,6 +12,7 @@ from tests.e2e.cloud.identity_rules import link_role, trusts
 from tests.e2e.cloud.network_rules import group_in_use
 from tests.e2e.cloud.wire import Answer, Call, Refusal
 from tests.e2e.site import ACCOUNT, REGION
+from workloads.catalogue.versions import KUBERNETES
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(31, 37))
 """Kubernetes versions that EKS took in August 2026."""
@@ -170,6 +171,17 @@ def _creator(account: Account, name: str) -> Facts:
         "username": CALLER,
         "type": "STANDARD",
         "policies": {ADMIN_POLICY: {"policyArn": ADMIN_POLICY, "accessScope": {"type": "cluster", "namespaces": []}}},
+    }
+
+
+def describe_cluster_versions(_: Account, __: Call) -> Answer:
+    """The catalogue's, and the one after it."""
+    newer = f"1.{int(KUBERNETES.partition('.')[2]) + 1}"
+    return {
+        "clusterVersions": [
+            {"clusterVersion": one, "clusterType": "eks", "versionStatus": "STANDARD_SUPPORT"}
+            for one in (newer, KUBERNETES)
+        ]
     }
 
 

@@ -55,6 +55,18 @@ def get_service_quota(_: Account, call: Call) -> Answer:
     return {"Quota": _quota(code)}
 
 
+DEFAULTS = {("vpc", "L-F678F1CE"): 5.0, ("ec2", "L-0263D0A3"): 5.0}
+"""Of VPCs and Elastic IPs, which the account has no quota of its own for."""
+
+
+def get_default_service_quota(_: Account, call: Call) -> Answer:
+    """AWS's own figures, for who has none of its own."""
+    service, code = call.params["ServiceCode"], call.params["QuotaCode"]
+    if (service, code) not in DEFAULTS:
+        raise Refusal("NoSuchResourceException", f"The request failed because the quota {code} doesn't exist")
+    return {"Quota": {"ServiceCode": service, "QuotaCode": code, "Value": DEFAULTS[service, code]}}
+
+
 def list_service_quotas(_: Account, call: Call) -> Answer:
     """Of EC2's on-demand instances."""
     return {"Quotas": [_quota(code) for code in QUOTAS] if call.params["ServiceCode"] == "ec2" else []}

@@ -75,6 +75,11 @@ def with_class(**fields: Any) -> Callable[[Arm], None]:
     return lambda arm: arm.by_kind["EC2NodeClass"]["spec"].update(fields)
 
 
+def with_a_reservation_that_ended(arm: Arm) -> None:
+    with_class(capacityReservationSelectorTerms=[{"id": "cr-0123456789abcdef0"}])(arm)
+    requiring("karpenter.sh/capacity-type", "reserved")(arm)
+
+
 def with_a_missing_class(arm: Arm) -> None:
     arm.by_kind["NodePool"]["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "nobody"
 
@@ -100,6 +105,8 @@ FAULTS: dict[str, tuple[Callable[[Arm], object], str]] = {
               "EC2NodeClass {} finds no security group sg-0123456789abcdef0"),
     "placement": (with_class(placementGroupSelector={"name": "nobody"}),
                   "EC2NodeClass {} finds no placement group nobody"),
+    "reservation": (with_a_reservation_that_ended,
+                    "EC2NodeClass {} finds no active reservation cr-0123456789abcdef0"),
     "class": (with_a_missing_class,
               "NodePool {} launches nodes by EC2NodeClass nobody, which isn't there"),
 }  # fmt: skip

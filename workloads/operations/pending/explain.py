@@ -13,6 +13,7 @@ from workloads.operations.pending.words import (
     no_type_reason,
     node_class_reason,
     refusal_reason,
+    reservation_reason,
     waiting_reason,
 )
 
@@ -174,6 +175,9 @@ def _not_ready(pool: Document, observed: Observed) -> Reason | None:
     own = [one for one in false if one["type"] not in _DERIVED] or [one for one in false if one["type"] != "Ready"]
     if own:
         return node_class_reason(node_class, own[0])
+    unreserved = reservation_reason(node_class)
+    if unreserved is not None:
+        return unreserved
     invalid = condition(pool, "ValidationSucceeded")
     if invalid["status"] == "False":
         return Reason(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workloads.operations.pending.observed import POOL_LABEL, Document
+from workloads.operations.pending.observed import condition as condition_of
 
 _REFRESH = "run `pulumi refresh`, then `pulumi up`"
 _RIGHTS = "compare the rights of Karpenter's role with infra/karpenter_policies.py, then run `pulumi up`"
@@ -85,6 +86,18 @@ def node_class_reason(node_class: Document, condition: Document) -> Reason:
     return Reason(sentence=f"EC2NodeClass {name} {known[0].format(**selected)}", remedy=known[1])
 
 
+def reservation_reason(node_class: Document) -> Reason | None:
+    """Of a node class that is ready and found none of its reservations: Karpenter calls that ready, and waits."""
+    wanted = node_class["spec"].get("capacityReservationSelectorTerms")
+    looked = condition_of(node_class, "CapacityReservationsReady")["status"] == "True"
+    if not wanted or not looked or node_class["status"].get("capacityReservations"):
+        return None
+    return Reason(
+        sentence=f"EC2NodeClass {node_class['metadata']['name']} finds no active reservation {_terms(wanted)}",
+        remedy="`topo preflight STACK` says what became of it, and with --reserve makes another; then run `pulumi up`",
+    )
+
+
 def launch_reason(claim: Document, condition: Document) -> Reason:
     """Of a NodeClaim that EC2 gave no instance."""
     name = claim["metadata"]["name"]
@@ -98,7 +111,7 @@ def capacity_reason(claim: str, message: str) -> Reason:
     """Of a NodeClaim that was given up for want of capacity."""
     return Reason(
         sentence=f"EC2 has no capacity for NodeClaim {claim} ({_shortened(message)})",
-        remedy="wait, Karpenter tries again; or take another platform.zone, or reserve capacity",
+        remedy="wait, Karpenter tries again; or `topo preflight STACK --reserve` asks zone after zone for all nodes",
     )
 
 

@@ -106,6 +106,27 @@ def test_a_claim_that_ec2_refuses_is_told_with_ec2s_reason(reason, message, sent
     assert remedy in told[1]
 
 
+RESERVATION = "cr-0123456789abcdef0"
+
+
+@pytest.mark.parametrize(
+    ("found", "looked", "told_of_it"),
+    [([], "True", True), ([], "Unknown", False), ([{"id": RESERVATION}], "True", False)],
+)
+def test_a_class_that_found_none_of_its_reservations_is_told(found, looked, told_of_it):
+    # Karpenter calls such a class ready (pkg/controllers/nodeclass/capacityreservation.go).
+    def reserved(objects):
+        (one,) = [one for one in objects["nodeClasses"] if one["metadata"]["name"] == "gpu-g6e12xl-zone"]
+        one["spec"]["capacityReservationSelectorTerms"] = [{"id": RESERVATION}]
+        one["status"]["capacityReservations"] = found
+        set_condition(one, "CapacityReservationsReady", looked, "r")
+
+    sentence, remedy = only(explain(JOB, seen("zone", reserved)))
+    expected = f"EC2NodeClass gpu-g6e12xl-zone finds no active reservation {RESERVATION}"
+    assert (sentence == expected) == told_of_it
+    assert ("--reserve" in remedy) == told_of_it
+
+
 def test_a_claim_that_was_given_up_for_want_of_capacity():
     def given_up(objects):
         objects["nodeClaims"].clear()
@@ -121,7 +142,7 @@ def test_a_claim_that_was_given_up_for_want_of_capacity():
 
     sentence, remedy = only(explain(JOB, seen("coming", given_up)))
     assert sentence.startswith("EC2 has no capacity for NodeClaim gpu-g6e12xl-coming-x2cvr (")
-    assert "another platform.zone" in remedy
+    assert "`topo preflight STACK --reserve`" in remedy
 
 
 def test_a_claim_that_is_gone_without_a_word():

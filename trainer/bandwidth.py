@@ -32,8 +32,12 @@ def bus_bytes_per_s(point: SweepPoint, ranks: int) -> float:
 
 
 def ring_bytes_per_s(sweep: Sweep) -> float | None:
-    """The highest bus bandwidth that the sweep reached; None where it is empty."""
-    return max((bus_bytes_per_s(point, sweep.ranks) for point in sweep.points), default=None)
+    """The bus bandwidth of the best collective at its largest message; None where the sweep is empty.
+
+    Not the highest point: a message that fits a cache, or a token bucket's burst, outruns the link.
+    """
+    largest = {point.collective: point for point in sorted(sweep.points, key=lambda point: point.size_bytes)}
+    return max((bus_bytes_per_s(point, sweep.ranks) for point in largest.values()), default=None)
 
 
 def whole_sweep(probe: Probe) -> Sweep | None:

@@ -32,6 +32,7 @@ from trainer.config import TrainConfig
 from trainer.deepspeed_config import deepspeed_config
 from trainer.errors import first_line
 from trainer.feed import MicroBatch, MicroBatches
+from trainer.progress import RECENT, progress_line
 from trainer.record import Connection, CounterSample, Phase, Status
 from trainer.steps import StepWriter, is_finite
 from trainer.watchdog import Watchdog
@@ -84,6 +85,7 @@ class Loop(TrainerCallback):
         self._losses = torch.zeros((), dtype=torch.float64)
         self._first_step = 0
         self.writer = writer
+        self._recent_s: list[float] = []
         self.watchdog: Watchdog | None = None
         self.gradient_norm: Callable[[], object] = lambda: None
         self.status: Status = "complete"
@@ -116,7 +118,8 @@ class Loop(TrainerCallback):
         self.writer.ended(step, phase, loss, norm)
         if self._rank == 0:
             # Between two steps, so in the time of neither; `topo watch` reads it off the pod's log.
-            print(f"step {step} of {self._config.steps}: {self.writer.finished[-1].seconds:.4g} s", flush=True)
+            self._recent_s = [*self._recent_s[1 - RECENT :], self.writer.last_s]
+            print(progress_line(step, self._config.steps, loss, self._recent_s), flush=True)
         kept_s = self.writer.restart()
         if phase == "timed":
             self.bookkeeping_s += kept_s

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from trainer import counters
-from trainer.bandwidth import bus_bytes_per_s, ring_bytes_per_s, slow_ones
+from trainer.bandwidth import ring_bytes_per_s, slow_ones
 from trainer.config import TrainConfig
 from trainer.distributed import Place
 from trainer.facts import gather
@@ -56,11 +56,10 @@ def said(config: TrainConfig, probe: Probe) -> list[str]:
     """The probe in a few plain lines."""
     lines = [f"probe: {probe.seconds:.1f} s"]
     for each in probe.sweeps:
-        best = max(each.points, key=lambda point: bus_bytes_per_s(point, each.ranks))
-        rate = bus_bytes_per_s(best, each.ranks) / 1e9
+        rate, largest = (ring_bytes_per_s(each) or 0.0) / 1e9, max(point.size_bytes for point in each.points)
         lines.append(
-            f"probe: {each.link_class}, {each.groups} x {each.ranks} ranks: {rate:.3g} GB/s at most "
-            f"({best.collective} of {best.size_bytes} bytes)"
+            f"probe: {each.link_class}, {each.groups} x {each.ranks} ranks: {rate:.3g} GB/s, messages to "
+            f"{largest / 1e6:.3g} MB"
         )
     return [*lines, *(f"probe: slow: {sentence}" for sentence in slow_ones(probe, config.backend))]
 

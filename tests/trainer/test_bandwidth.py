@@ -28,13 +28,19 @@ def test_an_all_reduce_sends_what_reduce_scatter_and_all_gather_send_together() 
     assert ring_share("all-reduce", 4) == ring_share("all-gather", 4) + ring_share("reduce-scatter", 4) == 1.5
 
 
-def test_the_ring_is_the_best_point_of_the_widest_sweep() -> None:
+def test_the_ring_is_the_largest_message_of_the_widest_sweep() -> None:
     narrow, wide = sweep_of("same-pod", 20.0), sweep_of("other-node", 2.0)
     assert whole_sweep(probe_of(narrow, wide)) == wide
     reached = ring_bytes_per_s(wide)
     assert reached is not None
     assert 1.6e9 < reached < 2e9
     assert whole_sweep(probe_of()) is None
+
+
+def test_a_burst_that_outruns_the_link_is_not_its_rate() -> None:
+    sweep = sweep_of("other-node", 2.0)
+    burst = sweep.points[0].model_copy(update={"seconds": 1e-9})
+    assert ring_bytes_per_s(sweep.model_copy(update={"points": (burst, *sweep.points[1:])})) == ring_bytes_per_s(sweep)
 
 
 def test_a_slow_gpu_is_named_by_its_rank() -> None:

@@ -93,9 +93,9 @@ def svg(
     return _for_page(buffer.getvalue(), name, title)
 
 
-def plain_ticks(axis: Axis) -> None:
-    """1, 2, 5, 10 and so on along a logarithmic axis, without exponents."""
-    axis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+def plain_ticks(axis: Axis, *, decades: bool = False) -> None:
+    """1, 2, 5, 10 and so on along a logarithmic axis, without exponents; the powers of ten alone where it is long."""
+    axis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(_plain)
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 

@@ -14,7 +14,7 @@ from workloads.comparison.figures import LinkEvidence, links_of
 from workloads.planning.prediction import Range
 from workloads.planning.probing import step_as_probed
 
-Curve = Mapping[int, float]
+Curve = dict[int, float]
 """Message size in bytes to bus bandwidth in bytes a second, ascending; median over runs."""
 
 
@@ -29,14 +29,14 @@ class LinkFigures:
     smallest_s: float | None
     """Seconds of the smallest all-reduce: what a call costs whatever it carries."""
 
-    def best(self, collective: Collective) -> float | None:
-        """The highest bus bandwidth that the collective reached."""
-        return max(self.curves.get(collective, {}).values(), default=None)
+    def large(self, collective: Collective) -> float | None:
+        """The bus bandwidth of the collective's largest message, as in `trainer.bandwidth.ring_bytes_per_s`."""
+        return next(reversed(self.curves[collective].values()), None)
 
     @property
     def ring_bytes_per_s(self) -> float | None:
-        """The highest of all collectives."""
-        return max((best for name in self.curves if (best := self.best(name))), default=None)
+        """Of the best collective."""
+        return max((large for name in self.curves if (large := self.large(name))), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ def _plot(name: Collective, arms: Sequence[ProbeFigures]) -> Plot:
         for number, arm in enumerate(arms):
             for link in arm.links:
                 _line(axes, link, name, ARMS[number % len(ARMS)], f"{arm.name}, {link.link_class}")
-        plain_ticks(axes.xaxis)
+        plain_ticks(axes.xaxis, decades=True)
         plain_ticks(axes.yaxis)
 
     return Plot(

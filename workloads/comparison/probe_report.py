@@ -85,9 +85,9 @@ def _headline(arms: Sequence[ProbeFigures]) -> str:
         return "No run counts, so no bandwidth is shown: see the reasons below."
     (fastest, most), (slowest, least) = known[0], known[-1]
     if len(known) == 1:
-        return f"In arm {fastest.name} a ring over all ranks carries {_rate(most)} at most{_in_steps(fastest)}."
+        return f"In arm {fastest.name} a ring over all ranks carries {_rate(most)}{_in_steps(fastest)}."
     return (
-        f"In arm {slowest.name} a ring over all ranks carries {_rate(least)} at most, in {fastest.name} {_rate(most)}: "
+        f"In arm {slowest.name} a ring over all ranks carries {_rate(least)}, in {fastest.name} {_rate(most)}: "
         f"{significant(most / least)}{TIMES} as much{_in_steps(slowest)}."
     )
 
@@ -107,7 +107,7 @@ def _standing(arms: Sequence[ProbeFigures]) -> str:
 def _facts(run: Run) -> str:
     config = run.record.config
     return (
-        f"Nothing was trained (`steps: 0`). The step that is predicted: {config.model.name}, recipe "
+        f"Nothing was trained (steps: 0). The step that is predicted: {config.model.name}, recipe "
         f"{config.recipe.name}, {config.token_slots_per_step:,} token slots in sequences of {config.sequence_length:,}."
     )
 
@@ -128,7 +128,7 @@ def _arms_table(arms: Sequence[ProbeFigures]) -> Table:
     rows = [row for arm in arms for row in (_link_rows(arm) or [_no_row(arm)])]
     return Table(
         "What the links carry",
-        "The highest bus bandwidth of each collective, and how long the smallest one takes; a line a link class.",
+        "Bus bandwidth of each collective's largest message, and how long the smallest one takes; a line a link class.",
         columns,
         tuple(rows),
     )
@@ -142,9 +142,9 @@ def _link_cells(arm: ProbeFigures, link: LinkFigures) -> tuple[Cell, ...]:
     across = link.link_class != "same-pod" and arm.rate_bits_per_s is not None
     return (
         Cell(link.link_class, f"{link.groups} x {link.ranks} ranks" if link.groups > 1 else f"{link.ranks} ranks"),
-        Cell(_rate(link.best("all-reduce"))),
-        Cell(_rate(link.best("all-gather"))),
-        Cell(_rate(link.best("reduce-scatter"))),
+        Cell(_rate(link.large("all-reduce"))),
+        Cell(_rate(link.large("all-gather"))),
+        Cell(_rate(link.large("reduce-scatter"))),
         Cell(seconds(link.smallest_s)),
         Cell(rate(arm.rate_bits_per_s) if across and arm.rate_bits_per_s else NOTHING),
     )

@@ -6,6 +6,7 @@ Nothing on it is typed by hand, nothing is fetched, and no time of now stands on
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from trainer.bandwidth import slow_ones
 from workloads.comparison.compare import LOSS_TOLERANCE, Comparison, Vary, compare
 from workloads.comparison.figures import ArmFigures, figures
 from workloads.comparison.headline import headline, other_findings, standing
@@ -77,12 +78,25 @@ def notices(comparison: Comparison) -> list[str]:
             "Losses could not be compared, because no timed step has a loss in both: "
             f"{', '.join(comparison.uncompared_losses)} against the baseline."
         )
+    found += _slow(comparison)
     if any(not scatter.degrees_of_freedom for scatter in comparison.scatter.values()):
         found.append(
             "Each arm ran once, so the intervals hold the scatter of steps within a run only; "
             "another run may differ by more."
         )
     return found
+
+
+def _slow(comparison: Comparison) -> list[str]:
+    """What the probes of the runs found slow beside its like: a straggler of the arm, whatever its link."""
+    found = [
+        f"{arm.name}: {sentence}, when the ranks of {run.record.run_id} were probed."
+        for arm in comparison.arms
+        for run in arm.runs
+        if run.record.probe is not None
+        for sentence in slow_ones(run.record.probe, run.record.config.backend)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def html(report: Report) -> str:

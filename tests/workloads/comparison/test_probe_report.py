@@ -11,6 +11,7 @@ from trainer.bandwidth import least_sent_bytes
 from workloads.cli.main import topo
 from workloads.comparison.probe_report import ProbeReport, build_probe_report, probe_html, probe_markdown
 from workloads.comparison.records import read_runs
+from workloads.comparison.report import build_report
 
 PROBE_ONLY: dict[str, Any] = {"steps": 0, "warmup_steps": 0, "probe_s": 1.0}
 
@@ -71,6 +72,13 @@ def test_repeats_give_medians(tmp_path: Path) -> None:
 def test_a_slow_rank_is_a_notice(tmp_path: Path) -> None:
     page = report(tmp_path, across(matmul_tflops=(1.0, 0.3)))
     assert page.notices == ("two-pods-slow: rank 1 multiplies matrices at 0.3 TFLOP/s, the others' median is 1.",)
+
+
+def test_a_run_that_trained_names_its_straggler_too(tmp_path: Path) -> None:
+    straggling = two_pods(probe=probe_of(sweep_of("same-node", 0.006), matmul_tflops=(1.0, 0.3)))
+    (run,) = read_runs(written(tmp_path, straggling))
+    sentence = "rank 1 multiplies matrices at 0.3 TFLOP/s, the others' median is 1"
+    assert f"two-pods-slow: {sentence}, when the ranks of two-pods-slow-0 were probed." in build_report([run]).notices
 
 
 def test_an_invalid_run_shows_its_reason_and_no_figure(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workloads.operations.pending.observed import Document
 
-_STEP = re.compile(r"^(\[\w+\]:)?step (?P<step>\d+) of (?P<steps>\d+): (?P<seconds>[\d.e+-]+) s$")
+_STEP = re.compile(r"^(\[\w+\]:)?step (?P<step>\d+) of (?P<steps>\d+): (?P<seconds>[\d.e+-]+) s(, .*)?$")
 """As the trainer prints it, behind the name that torchrun gives its worker."""
 _RECENT = 10
 """Steps whose mean stands for those that remain: warm-up is over soon, and one slow step is no trend."""

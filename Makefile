@@ -1,7 +1,8 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab test test-trainer soak-trainer e2e-tools e2e soak check fix goldens locks bench clean .venv .venv-lab
+.PHONY: help set-up lab test test-trainer soak-trainer e2e-tools e2e soak check fix goldens image locks bench clean \
+	.venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -50,6 +51,9 @@ fix: .venv  ## what ruff can mend by itself
 goldens: .venv  ## rewrite goldens and snapshots; the diff says what changed
 	.venv/bin/python -m tests.goldens
 	.venv/bin/python -m tests.snapshots
+
+image:  ## build and push the trainer's image: REGISTRY=host/repository, IMAGE_BASE=another base, by digest
+	@$(BASE) -m tools.image --registry "$(REGISTRY)" --base "$(IMAGE_BASE)"
 
 locks: .venv  ## resolve the requirements anew
 	$(BASE) -m tools.locks

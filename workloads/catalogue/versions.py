@@ -40,3 +40,36 @@ CHARTS: tuple[Chart, ...] = (
     EFA_DEVICE_PLUGIN,
     NVIDIA_DEVICE_PLUGIN,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One thing that is installed. `tried`: where it has run; nothing here has run on AWS yet."""
+
+    name: str
+    version: str
+    tried: str
+
+
+_PROOF = "its own program and charts, `make e2e`"
+_READ = "nowhere: read in its sources"
+_STAND_IN = "a chart of ours with the same values, `make e2e`"
+_CHART_TRIED = {
+    KARPENTER_CRDS: _PROOF,
+    KARPENTER: _PROOF,
+    KUBEFLOW_TRAINER: f"{_PROOF}; with JobSet 0.12.0, its sub-chart",
+    EFA_DEVICE_PLUGIN: _STAND_IN,
+    NVIDIA_DEVICE_PLUGIN: _STAND_IN,
+}
+
+VERSIONS: tuple[Version, ...] = (
+    Version(name="Kubernetes (EKS)", version=KUBERNETES, tried="API server, scheduler, controllers 1.35.4, `make e2e`"),
+    Version(name="add-ons of EKS", version="EKS's default, taken once", tried="a fake account's, `make e2e`"),
+    Version(name="AMI of system nodes", version="AL2023_x86_64_STANDARD, EKS's newest, taken once", tried=_READ),
+    Version(name="AMI of GPU nodes", version=GPU_AMI_ALIAS, tried=_READ),
+    *(Version(name=one.name.rsplit("/", 1)[-1], version=one.version, tried=_CHART_TRIED[one]) for one in CHARTS),
+    Version(name="image: stock", version=STOCK_IMAGE, tried=_READ),
+    Version(name="image of the seeds", version=SEED_IMAGE, tried="the seeds' own jobs, by their logs"),
+    Version(name="Lustre server", version=LUSTRE_SERVER, tried=_READ),
+)
+"""All that `topo catalogue --versions` prints; what raising each does: docs/upgrades.md."""

@@ -9,6 +9,7 @@ from workloads.catalogue.machines import NAMED_MACHINES, Machine
 from workloads.catalogue.models import MODELS, Model
 from workloads.catalogue.prices import ON_DEMAND, usd_per_hour
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES, NamedTopology, parse_topology
+from workloads.catalogue.versions import VERSIONS
 from workloads.cli.output import as_json, print_json, print_table
 
 JSON_ALONE = frozenset({"seed_measured_total_s", "nvme_gb", "gpudirect_rdma", "vcpu_quota"})
@@ -16,17 +17,29 @@ JSON_ALONE = frozenset({"seed_measured_total_s", "nvme_gb", "gpudirect_rdma", "v
 
 
 @click.command("catalogue")
+@click.option("--versions", "versions", is_flag=True, help="What is installed, and where each version has run.")
 @as_json
-def command(as_json: bool) -> None:
+def command(as_json: bool, versions: bool) -> None:
     """List topologies, machines and models.
 
     Other topologies are written as <machine>-<pods>x<GPUs per pod>-<efaN|tcp|local>[-<variant>...].
     """
-    document = {
+    _show(_versions() if versions else _names(), as_json=as_json)
+
+
+def _names() -> dict[str, list[dict[str, Any]]]:
+    return {
         "topologies": [_topology(row) for row in NAMED_TOPOLOGIES],
         "machines": [_machine(machine) for machine in NAMED_MACHINES],
         "models": [_model(model) for model in MODELS],
     }
+
+
+def _versions() -> dict[str, list[dict[str, Any]]]:
+    return {"versions": [{"name": one.name, "version": one.version, "tried": one.tried} for one in VERSIONS]}
+
+
+def _show(document: dict[str, list[dict[str, Any]]], *, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return

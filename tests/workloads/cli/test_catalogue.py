@@ -5,6 +5,7 @@ import json
 from workloads.catalogue.machines import NAMED_MACHINES
 from workloads.catalogue.models import MODELS
 from workloads.catalogue.topologies import NAMED_TOPOLOGIES
+from workloads.catalogue.versions import CHARTS, GPU_AMI_ALIAS, KUBERNETES, LUSTRE_SERVER, SEED_IMAGE, STOCK_IMAGE
 
 
 def test_json_lists_everything_that_can_be_named(topo):
@@ -34,3 +35,11 @@ def test_lines_of_a_table_in_a_pipe_end_without_blanks_and_without_colours(topo)
     out = topo("catalogue").out
     assert all(line == line.rstrip() for line in out.splitlines())
     assert "\x1b" not in out
+
+
+def test_versions_are_all_of_the_list_and_each_says_where_it_has_run(topo):
+    listed = json.loads(topo("catalogue", "--versions", "--json").out)["versions"]
+    pinned = {KUBERNETES, GPU_AMI_ALIAS, STOCK_IMAGE, SEED_IMAGE, LUSTRE_SERVER, *(chart.version for chart in CHARTS)}
+    assert pinned <= {entry["version"] for entry in listed}
+    assert all(entry["tried"] for entry in listed)
+    assert "1.14.1" in topo("catalogue", "--versions").out

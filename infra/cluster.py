@@ -11,6 +11,9 @@ from infra.control_plane import ControlPlane, ControlPlaneArgs
 from infra.placing import connect
 from infra.system_nodes import SystemNodes, SystemNodesArgs
 
+BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+"""DaemonSets: healthy without a node. EKS installs the first two by itself, and the add-ons take them over."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterArgs:
@@ -36,19 +39,19 @@ class Cluster(Component):
         super().__init__(name, opts)
         plane = ControlPlane("control-plane", args.control_plane, opts=self.child())
         self.name, self.security_group_id, self.kubeconfig = plane.name, plane.security_group_id, plane.kubeconfig
-        # The agent's node part comes before any node: the first pods find it, and it leaves after the last.
-        agent = self._addon("eks-pod-identity-agent", [plane.cluster])
-        nodes = self._system_nodes(args, [agent])
+        # Their parts on nodes come before any node: the first pods find them, and they leave after the last.
+        before = [self._addon(addon, [plane.cluster]) for addon in BEFORE_NODES]
+        nodes = self._system_nodes(args, before)
         # CoreDNS is a Deployment: it is healthy only where a node can take it.
         dns = self._addon("coredns", [nodes])
-        self.ready = [nodes, dns, agent]
+        self.ready = [nodes, dns, *before]
         # An admin who destroys the stack goes through a door until nothing is left inside.
         self.provider = connect(self.child(depends_on=plane.doors), kubeconfig=self.kubeconfig)
         self.register_outputs(
             {"name": self.name, "security_group_id": self.security_group_id, "kubeconfig": self.kubeconfig}
         )
 
-    def _system_nodes(self, args: ClusterArgs, agent: list[pulumi.Resource]) -> pulumi.Resource:
+    def _system_nodes(self, args: ClusterArgs, before: list[pulumi.Resource]) -> pulumi.Resource:
         plane = args.control_plane
         nodes = SystemNodesArgs(
             name=args.node_role_name,
@@ -57,7 +60,7 @@ class Cluster(Component):
             cluster_name=self.name,
             subnet_ids=plane.private_subnet_ids,
             tags=args.node_tags,
-            agent=agent,
+            before=before,
         )
         return SystemNodes("system-nodes", nodes, opts=self.child()).group
 

@@ -118,7 +118,9 @@ class ControlPlane(Component):
             skip_default_node_group=True,
             skip_default_security_groups=True,
             create_oidc_provider=False,
-            # Ours comes after the nodes that it needs.
+            # Add-ons are ours: the component asks for the newest version at each `pulumi up`, in mid-run too.
+            use_default_vpc_cni=True,
+            kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             provider_credential_opts=None
             if args.profile is None

@@ -16,7 +16,7 @@ DISK_GIB = 50
 
 @dataclass(frozen=True, kw_only=True)
 class SystemNodesArgs:
-    """`agent`: what stands on every node before its first pod. `tags`: of instances and volumes."""
+    """`before`: what stands on every node before its first pod. `tags`: of instances and volumes."""
 
     name: str
     partition: str
@@ -24,7 +24,7 @@ class SystemNodesArgs:
     cluster_name: pulumi.Input[str]
     subnet_ids: list[pulumi.Output[str]]
     tags: dict[str, str]
-    agent: list[pulumi.Resource]
+    before: list[pulumi.Resource]
 
 
 class SystemNodes(Component):
@@ -52,8 +52,8 @@ class SystemNodes(Component):
                 id=template.id, version=template.latest_version.apply(str)
             ),
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=NODES, desired_size=NODES, max_size=NODES),
-            # Pods of the first node find the agent, and those of the last.
-            opts=self.child(depends_on=args.agent),
+            # Pods of the first node find network and credentials, and those of the last.
+            opts=self.child(depends_on=args.before),
         )
         self.register_outputs({})
 

@@ -141,6 +141,8 @@ DESTROY_ORDER = (
     (("Release", "karpenter-crd"), ("NodeGroup", "system")),
     (("Addon", "coredns"), ("NodeGroup", "system")),
     (("NodeGroup", "system"), ("Addon", "eks-pod-identity-agent")),
+    (("NodeGroup", "system"), ("Addon", "vpc-cni")),
+    (("NodeGroup", "system"), ("Addon", "kube-proxy")),
     (("Addon", "eks-pod-identity-agent"), ("eks:index:Cluster", "eks")),
     (("eks:index:Cluster", "eks"), ("InterfacesGone", "interfaces-gone")),
     (("InterfacesGone", "interfaces-gone"), ("Subnet", "gpu-private")),

@@ -113,6 +113,19 @@ def test_coredns_waits_for_nodes_and_is_not_the_components(dev):
     assert dns.inputs["resolveConflictsOnCreate"] == "OVERWRITE"
 
 
+def test_no_add_on_moves_by_itself_and_network_and_credentials_come_before_nodes(dev):
+    cluster = dev.one("eks:index:Cluster").inputs
+    assert cluster["useDefaultVpcCni"] is True
+    assert cluster["kubeProxyAddonOptions"]["enabled"] is False
+    ours = {one.name: one for one in dev.of("aws:eks/addon:Addon")}
+    assert ours.keys() == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
+    assert not any("addonVersion" in one.inputs for one in ours.values())
+    assert {one.inputs["resolveConflictsOnCreate"] for one in ours.values()} == {"OVERWRITE"}
+    for name in ("vpc-cni", "kube-proxy", "eks-pod-identity-agent"):
+        assert dev.outlives(ours[name], dev.one("NodeGroup"))
+    assert "aws:eks/getAddonVersion:getAddonVersion" not in dev.invokes
+
+
 def test_two_system_nodes_of_al2023_over_two_zones_with_a_role_of_their_own(dev):
     nodes = dev.one("NodeGroup").inputs
     assert nodes["scalingConfig"] == {"minSize": 2, "desiredSize": 2, "maxSize": 2}

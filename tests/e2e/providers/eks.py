@@ -52,8 +52,10 @@ class Cluster(pulumi.ComponentResource):
         role, attachment = self._role() if given is None else (given, given)
         self.cluster = self._cluster(role, attachment)
         entries = self._access_entries()
-        self._addon("kube-proxy", self._child())
-        self._cni(entries)
+        if (arguments.get("kubeProxyAddonOptions") or {}).get("enabled") is not False:
+            self._addon("kube-proxy", self._child())
+        if not arguments.get("useDefaultVpcCni"):
+            self._cni(entries)
         self.outputs = self._outputs(role)
         self.register_outputs(self.outputs)
 

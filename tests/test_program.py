@@ -206,6 +206,7 @@ def test_a_run_without_gated_data_makes_no_secret():
 
 NAME_LIMITS = {
     "Role": 64, "Policy": 128, "InstanceProfile": 128, "Queue": 80, "EventRule": 64, "PlacementGroup": 255,
+    "LaunchTemplate": 128,
     "eks:index:Cluster": 100,
 }  # fmt: skip
 

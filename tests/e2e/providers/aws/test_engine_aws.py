@@ -240,3 +240,31 @@ def test_a_kubeconfig_is_an_output_that_the_state_encrypts(half):
     (component,) = [one for one in half.resources("dev") if one["type"] == "eks:index:Cluster"]
     assert re.fullmatch(r"sg-[0-9a-f]{17}", component["outputs"]["clusterSecurityGroupId"])
     half.destroy("dev").must_succeed()
+
+
+def test_a_guarded_stack_on_spot_misses_the_role_then_goes_up_lets_its_admin_in_and_goes_down(half, grounds):
+    iam, eks = grounds.client("iam"), grounds.client("eks")
+    all_of_it = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    to_ec2 = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    allowed, trust = (json.dumps({"Version": "2012-10-17", "Statement": [one]}) for one in (all_of_it, to_ec2))
+    boundary = iam.create_policy(PolicyName="Boundary", PolicyDocument=allowed)["Policy"]["Arn"]
+    admin = iam.create_role(RoleName="Lab", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    half.init("dev")
+    half.set("dev", "topolab:platform.capacity.mode", "spot")
+    half.set("dev", "topolab:platform.admins[0]", admin)
+    half.set("dev", "topolab:platform.permissionsBoundary", boundary)
+    half.set("dev", "topolab:platform.apiEndpoint", "private")
+    refused = half.up("dev", "--skip-preview")
+    assert any("create-service-linked-role" in error for error in refused.errors), refused.errors
+    assert "ec2:vpc" not in grounds.inventory()
+    iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")
+    half.up("dev", "--skip-preview").must_succeed()
+    ours = [name for name in grounds.inventory()["iam:role"] if name.startswith("topolab-dev-")]
+    assert len(ours) == 5
+    bounds = [iam.get_role(RoleName=name)["Role"]["PermissionsBoundary"]["PermissionsBoundaryArn"] for name in ours]
+    assert set(bounds) == {boundary}
+    assert admin in eks.list_access_entries(clusterName="topolab-dev")["accessEntries"]
+    assert eks.describe_cluster(name="topolab-dev")["cluster"]["resourcesVpcConfig"]["endpointPublicAccess"] is False
+    assert half.up("dev", "--skip-preview").must_succeed().changes.is_none
+    half.destroy("dev", "--skip-preview").must_succeed()
+    assert set(grounds.inventory()) == {"s3:bucket", "iam:policy", "iam:role"}, "records, boundary and the admin's role"

@@ -40,7 +40,7 @@ class Cluster(Component):
         plane = ControlPlane("control-plane", args.control_plane, opts=self.child())
         self.name, self.security_group_id, self.kubeconfig = plane.name, plane.security_group_id, plane.kubeconfig
         # Their parts on nodes come before any node: the first pods find them, and they leave after the last.
-        before = [self._addon(addon, [plane.cluster]) for addon in BEFORE_NODES]
+        before: list[pulumi.Resource] = [self._addon(addon, [plane.cluster]) for addon in BEFORE_NODES]
         nodes = self._system_nodes(args, before)
         # CoreDNS is a Deployment: it is healthy only where a node can take it.
         dns = self._addon("coredns", [nodes])

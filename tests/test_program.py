@@ -257,7 +257,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another stack's platform": ({"platform": {"sharedWith": "me/topolab/dev"}}, "platform.sharedWith"),
     "a reservation without its id": ({"platform": {"capacity": {"mode": "reservation"}}}, "platform.capacity.id"),
     "a capacity block that is over": ({"platform": {"capacity": PAST_BLOCK}}, "the block is over"),
-    "a probe only": ({"run": {"steps": 0}}, "run.steps"),
     "a budget under the predicted cost": ({"platform": {"budgetUsd": 0.01}}, "platform.budgetUsd"),
     "an unknown key": ({"platfrom": {"zone": "us-east-1a"}}, "did you mean platform?"),
     "an unknown topology": ({"topology": "g6e8xl-2x1-efa2"}, "efa1 or fewer"),

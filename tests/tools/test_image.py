@@ -1,6 +1,7 @@
 """`make image`, with builders that are scripts: they keep what they were asked and answer as the real ones."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ def path(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    monkeypatch.setattr(image.shutil, "which", lambda name: str(folder / name) if (folder / name).exists() else None)
+    found = shutil.which
+    # Of builders only those that a test puts there.
+    monkeypatch.setattr(shutil, "which", lambda name: found(name, path=str(folder)))
     return folder
 
 

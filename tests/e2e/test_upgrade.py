@@ -33,11 +33,11 @@ def test_a_minor_and_another_image_change_cluster_and_node_class_in_place(standi
     raised(workspace, KUBERNETES, NEXT_MINOR)
     minor = workspace.up(STACK, "--skip-preview").must_succeed().changes
     assert kinds(minor.updated) >= {"Cluster"}
-    assert (minor.created, minor.replaced, minor.deleted) == ([], [], [])
+    assert (minor.created, minor.replaced, minor.deleted) == ((), (), ())
     raised(workspace, GPU_AMI_ALIAS, OTHER_AMI)
     image = workspace.up(STACK, "--skip-preview").must_succeed().changes
     assert kinds(image.updated) == {"EC2NodeClass"}
-    assert (image.created, image.replaced, image.deleted) == ([], [], [])
+    assert (image.created, image.replaced, image.deleted) == ((), (), ())
     assert standing.inventory()["eks:cluster"] == [cluster]
     assert workspace.up(STACK, "--skip-preview").must_succeed().changes.is_none
     workspace.destroy(STACK, "--skip-preview").must_succeed()

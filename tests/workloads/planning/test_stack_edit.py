@@ -56,7 +56,12 @@ def test_a_file_without_a_platform_gets_one():
 
 @pytest.mark.parametrize(
     "text",
-    ["config: {topolab:platform: {zone: a}}\n", "config:\n  topolab:platform: {}\n", "config:\n  topolab:platform:\n"],
+    [
+        "config: {topolab:platform: {zone: a}}\n",
+        "config:\n  topolab:platform: {}\n",
+        "config:\n  topolab:platform:\n",
+        "config:\n  topolab:platform:\n    zone: a\n    zone: c\n",
+    ],
 )
 def test_a_layout_that_cant_be_changed_is_left_to_its_author(text):
     with pytest.raises(ValueError, match=r"Pulumi.dev.yaml: its layout .* write platform.zone: b by hand"):

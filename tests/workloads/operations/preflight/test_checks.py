@@ -29,9 +29,11 @@ def test_rows_stand_in_the_order_of_the_checks_whoever_answers_first():
 
 
 def test_a_check_that_doesnt_answer_in_time_is_grey_and_holds_nobody_up():
-    never = threading.Event()
+    never, daemons = threading.Event(), []
 
     def hangs():
+        # Nor does its thread hold up the end of the program.
+        daemons.append(threading.current_thread().daemon)
         never.wait()
         yield green("hangs", "done")
 
@@ -39,6 +41,7 @@ def test_a_check_that_doesnt_answer_in_time_is_grey_and_holds_nobody_up():
     never.set()
     assert [(row.check, row.colour) for row in rows] == [("hangs", "grey"), ("answers", "green")]
     assert rows[0].sentence == "no answer within 0.2 s"
+    assert daemons == [True]
 
 
 def raising(error):

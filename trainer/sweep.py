@@ -7,6 +7,7 @@ hang each other.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -64,15 +65,12 @@ def rounds_of_pairs(ranks: int) -> Iterator[list[tuple[int, int]]]:
 
 def sweep(groups: RankGroups, device: torch.device, budget_s: float) -> Sweep:
     """Collective over all ranks: every collective over growing sizes, in about `budget_s` seconds."""
-    handles = [dist.new_group(list(group)) for group in groups.groups]
-    own = next(i for i, group in enumerate(groups.groups) if dist.get_rank() in group)
-    ranks = len(groups.groups[own])
-    points = [
-        point
-        for name in COLLECTIVES
-        for point in _points(name, handles[own], ranks, device, budget_s / len(COLLECTIVES))
-    ]
-    return Sweep(link_class=groups.link_class, ranks=ranks, groups=len(groups.groups), points=tuple(_slowest(points)))
+    own = next(group for group in groups.groups if dist.get_rank() in group)
+    with _handle(groups, own) as handle:
+        each_s = budget_s / len(COLLECTIVES)
+        points = [point for name in COLLECTIVES for point in _points(name, handle, len(own), device, each_s)]
+    slowest = tuple(_slowest(points))
+    return Sweep(link_class=groups.link_class, ranks=len(own), groups=len(groups.groups), points=slowest)
 
 
 def exchange(spots: Sequence[Spot], device: torch.device, budget_s: float, bytes_per_s: float) -> list[PairProbe]:
@@ -101,6 +99,18 @@ def class_of(one: Spot, other: Spot) -> LinkClass:
     if one == other:
         return "same-pod"
     return "same-node" if one[1] == other[1] else "other-node"
+
+
+@contextmanager
+def _handle(groups: RankGroups, own: tuple[int, ...]) -> Iterator[dist.ProcessGroup]:
+    """This rank's group; a communicator takes memory of each GPU, so one that training doesn't use goes again."""
+    if len(groups.groups) == 1 and dist.group.WORLD is not None:
+        yield dist.group.WORLD
+        return
+    made = {group: dist.new_group(list(group)) for group in groups.groups}
+    yield made[own]
+    dist.barrier()
+    dist.destroy_process_group(made[own])
 
 
 def _grouped(keys: Sequence[object]) -> tuple[tuple[int, ...], ...]:

@@ -27,6 +27,10 @@ SHARE_OF_PATIENCE = 0.25
 """A word is left after this share of the wait, so that it is there when it is asked for."""
 
 
+_RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
+"""torch's flight recorders: of all backends since 2.13 or so, of NCCL before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Word:
     """Where one rank stands."""
@@ -128,7 +132,7 @@ class Watchdog:
 
 def _collectives() -> tuple[int, str]:
     """Number and name of the last collective of all ranks that this rank began, by torch's flight recorder."""
-    dumps = (c10d._dump_fr_trace_json(), c10d._dump_nccl_trace_json())
+    dumps = [getattr(c10d, name)() for name in _RECORDERS if hasattr(c10d, name)]
     entries = [entry for dump in dumps for entry in json.loads(dump).get("entries", []) if not entry.get("is_p2p")]
     whole = [entry for entry in entries if entry["process_group"][0] == "0"]
     if not whole:

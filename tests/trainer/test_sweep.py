@@ -1,8 +1,15 @@
 """Which ranks are swept together, and when which two of them meet."""
 
-import pytest
+import json
+import multiprocessing
+from pathlib import Path
 
-from trainer.sweep import class_of, rank_groups, rounds_of_pairs
+import pytest
+import torch
+import torch.distributed as dist
+
+from trainer.record import Sweep
+from trainer.sweep import class_of, exchange, rank_groups, rounds_of_pairs, sweep
 
 pytestmark = pytest.mark.torch
 
@@ -47,3 +54,36 @@ def test_two_ranks_are_joined_by_pod_then_node() -> None:
         "same-node",
         "other-node",
     ]
+
+
+SPOTS = [(pod, f"node-{pod}") for pod in (0, 1) for _ in range(2)]
+
+
+def _swept(folder: Path, rank: int) -> None:
+    """One of four ranks on two pods of two nodes."""
+    dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), 4), rank=rank, world_size=4)
+    cpu = torch.device("cpu")
+    found = [sweep(groups, cpu, 1.0) for groups in rank_groups(SPOTS)]
+    pairs = exchange(SPOTS, cpu, 0.5, 1e8)
+    told = {"sweeps": [each.model_dump(mode="json") for each in found], "pairs": [p.model_dump() for p in pairs]}
+    (folder / f"rank-{rank}.json").write_text(json.dumps(told))
+    dist.barrier()
+
+
+def test_four_ranks_on_two_nodes_agree_on_what_they_swept(tmp_path: Path) -> None:
+    fresh = multiprocessing.get_context("spawn")
+    ranks = [fresh.Process(target=_swept, args=(tmp_path, rank)) for rank in range(4)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join(240)
+    texts = {(tmp_path / f"rank-{rank}.json").read_text() for rank in range(4)}
+    assert len(texts) == 1, "all ranks tell the same"
+    told = json.loads(texts.pop())
+    inside, across = (Sweep.model_validate_json(json.dumps(each)) for each in told["sweeps"])
+    assert (inside.link_class, inside.ranks, inside.groups) == ("same-pod", 2, 2)
+    assert (across.link_class, across.ranks, across.groups) == ("other-node", 4, 1)
+    assert {(pair["one"], pair["other"]) for pair in told["pairs"]} == {
+        (a, b) for a in range(4) for b in range(a + 1, 4)
+    }
+    assert {pair["link_class"] for pair in told["pairs"]} == {"same-pod", "other-node"}

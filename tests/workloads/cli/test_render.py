@@ -3,6 +3,9 @@
 import pytest
 import yaml
 
+from trainer.config import read_config
+from workloads.cli.arms import planned
+
 
 @pytest.mark.parametrize("name", ["g6e12xl-4x4-efa1-pg", "p4d24xl-4x1-tcp", "cpu-2x1-tcp-50mbit"])
 def test_an_arm_renders_to_documents_that_end_with_its_trainjob(name, topo):
@@ -26,6 +29,15 @@ def test_one_file_a_document_holds_what_stdout_would_show(topo, tmp_path):
     files = sorted((tmp_path / "deep" / "down").iterdir())
     assert called.out.split() == [str(file) for file in files]
     assert [yaml.safe_load(file.read_text()) for file in files] == shown
+
+
+def test_the_trainers_one_file_can_be_had_alone(topo, tmp_path):
+    called = topo("render", "g6e8xl-2x1-efa1", "--config")
+    file = tmp_path / "config.json"
+    file.write_text(called.out)
+    assert read_config(file) == planned("g6e8xl-2x1-efa1").config
+    both = topo("render", "cpu-1x2-local", "--config", "--out", str(tmp_path))
+    assert (both.code, "leave --out away" in both.err) == (2, True)
 
 
 def test_a_folder_that_cannot_be_written_is_named(topo, tmp_path):

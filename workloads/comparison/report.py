@@ -12,6 +12,7 @@ from workloads.comparison.figures import ArmFigures, figures
 from workloads.comparison.headline import headline, other_findings, standing
 from workloads.comparison.layout import Page, html_of, markdown_of
 from workloads.comparison.plots import plots
+from workloads.comparison.ranks import late_ranks, ranks_table
 from workloads.comparison.records import Run
 from workloads.comparison.sections import (
     Table,
@@ -88,13 +89,19 @@ def notices(comparison: Comparison) -> list[str]:
 
 
 def _slow(comparison: Comparison) -> list[str]:
-    """What the probes of the runs found slow beside its like: a straggler of the arm, whatever its link."""
+    """What holds an arm up whatever its link: a device that was probed slow beside its like, a rank without data."""
     found = [
         f"{arm.name}: {sentence}, when the ranks of {run.record.run_id} were probed."
         for arm in comparison.arms
         for run in arm.runs
         if run.record.probe is not None
         for sentence in slow_ones(run.record.probe, run.record.config.backend)
+    ]
+    found += [
+        f"{arm.name}: rank {rank} of {run.record.run_id} waits for its data, and the others for it."
+        for arm in comparison.arms
+        for run in arm.counted
+        for rank in late_ranks(run)
     ]
     return list(dict.fromkeys(found))
 
@@ -142,6 +149,7 @@ def _tables(comparison: Comparison, arms: Sequence[ArmFigures]) -> tuple[Table, 
         prediction_table(arms),
         rental_table(arms),
         clock_table(arms),
+        ranks_table(comparison),
         environment_table(comparison),
         runs_table(comparison),
     )

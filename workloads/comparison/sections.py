@@ -323,6 +323,12 @@ def _environment(run: Run) -> dict[str, str]:
     }
 
 
+def _start(run: Run) -> str:
+    """Which start of its job the record is of, where it is not the first."""
+    record = run.record
+    return "" if record.starts == 1 else f"start {record.starts}, from step {record.resumed_after_step + 1}"
+
+
 def _run_cells(arm: str, run: Run) -> tuple[Cell, ...]:
     record, summary = run.record, run.record.summary
     losses = [NOTHING if loss is None else f"{loss:.4f}" for loss in (summary.first_loss, summary.last_loss)]
@@ -331,7 +337,7 @@ def _run_cells(arm: str, run: Run) -> tuple[Cell, ...]:
         Cell(arm),
         Cell(record.verdict.outcome, badge=True),
         Cell(record.started_at[:19].replace("T", " ")),
-        Cell(record.status),
+        Cell(record.status, _start(run)),
         Cell(str(summary.timed_steps)),
         Cell(seconds(summary.step_s_median)),
         Cell(" to ".join(losses)),

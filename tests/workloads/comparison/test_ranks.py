@@ -7,9 +7,11 @@ from tests.probe_factory import probe_of, sweep_of
 from tests.record_factory import Made, one_pod, two_pods, write_run
 from trainer.record import StepLine
 from trainer.summary import summarize
+from workloads.comparison.compare import compare
 from workloads.comparison.ranks import late_ranks
 from workloads.comparison.records import Run, read_runs
 from workloads.comparison.report import build_report
+from workloads.comparison.sections import runs_table
 
 
 def read(folder: Path, made: Made) -> Run:
@@ -50,6 +52,13 @@ def test_the_page_shows_each_rank_and_says_who_is_late(tmp_path: Path) -> None:
     assert [row[4:6] for row in shown] == [["1.00 ms", "1.00 TFLOP/s"], ["0.300 s", "0.900 TFLOP/s"]]
     assert table.rows[1][4].note == "holds the others up"
     assert "two-pods-slow: rank 1 of run-1 waits for its data, and the others for it." in page.notices
+
+
+def test_a_run_that_went_on_from_a_checkpoint_says_which_start_it_is(tmp_path: Path) -> None:
+    run = read(tmp_path, one_pod())
+    later = replace(run, record=run.record.model_copy(update={"starts": 2, "resumed_after_step": 8}))
+    notes = {each.record.starts: runs_table(compare([each])).rows[0][4].note for each in (run, later)}
+    assert notes == {1: "", 2: "start 2, from step 9"}
 
 
 def test_without_a_probe_the_device_is_not_known(tmp_path: Path) -> None:

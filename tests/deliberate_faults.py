@@ -111,8 +111,8 @@ FAULTS: tuple[DeliberateFault, ...] = (
     DeliberateFault(
         name="TTL",
         file="workloads/rendering/runtime.py",
-        old='"failurePolicy": {"maxRestarts": 0},',
-        new='"failurePolicy": {"maxRestarts": 0}, "ttlSecondsAfterFinished": 60,',
+        old='"failurePolicy": {"maxRestarts": plan.restarts},',
+        new='"failurePolicy": {"maxRestarts": plan.restarts}, "ttlSecondsAfterFinished": 60,',
         caught_by=(_GOLDEN, _LINT),
     ),
     DeliberateFault(

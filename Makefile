@@ -1,8 +1,8 @@
 # Every target makes the environment it needs, once. PYTHON=... names the interpreter to stand on; one that
 # already has torch is used with it, and then only what it lacks is fetched.
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab test test-trainer soak-trainer e2e-tools e2e soak check fix goldens image locks bench clean \
-	.venv .venv-lab
+.PHONY: gpu-bench-peer-131k gpu-bench-peer-524k gpu-bench-links help set-up lab test test-trainer soak-trainer \
+	e2e-tools e2e soak check fix goldens image locks bench gpu-bench clean .venv .venv-lab
 
 BASE := $(firstword $(foreach python,$(or $(PYTHON),python3 python3.12 python3.11),\
 	$(shell $(python) -c 'import sys; sys.version_info[:2] in ((3, 11), (3, 12)) and print("$(python)")' 2>/dev/null)))
@@ -60,6 +60,17 @@ locks: .venv  ## resolve the requirements anew
 
 bench: .venv .venv-lab  ## print the figures that the project promises about itself
 	@.venv/bin/python -m tools.bench
+
+gpu-bench: gpu-bench-peer-131k gpu-bench-peer-524k gpu-bench-links  ## on GPUs: ratios against torchtitan and between links
+
+gpu-bench-peer-131k: .venv-lab  # equal to 131k tokens a step on four GPUs
+	@.venv-lab/bin/python -m tools.gpu_bench peer --tokens-per-gpu 32768
+
+gpu-bench-peer-524k: .venv-lab
+	@.venv-lab/bin/python -m tools.gpu_bench peer --tokens-per-gpu 131072
+
+gpu-bench-links: .venv-lab
+	@.venv-lab/bin/python -m tools.gpu_bench links --tokens-per-gpu 131072
 
 clean:  ## remove the environments, caches and lab records
 	rm -rf .venv .venv-lab build lab-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -67,6 +67,7 @@ READERS_OF_THE_ENVIRONMENT = {
 LAZY_LOADERS = {
     "workloads.cli.main",  # a verb, for the start-up of all others
     "trainer.__main__",  # what trains, so that a bad config is told before torch is loaded
+    "trainer.kernels",  # Triton's kernels and FlashAttention, which a machine without a GPU hasn't
     "trainer.texts",  # datasets: two seconds of a run that reads other texts
 }
 

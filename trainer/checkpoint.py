@@ -17,6 +17,9 @@ from pydantic import Field, ValidationError
 from trainer.config import TrainConfig
 from trainer.contract import Contract
 
+TRAINER_STATE = "trainer_state.json"
+"""The Trainer's own name for what all ranks share: above all, the step."""
+
 OVER = "over.json"
 """Beside the checkpoints: why no start of this job may go on."""
 
@@ -71,6 +74,11 @@ def work_of(config: TrainConfig) -> dict[str, str]:
         "seed": config.seed,
     }
     return dict(_flat("", chosen))
+
+
+def checkpoint_folder(folder: Path, step: int) -> Path:
+    """The folder of one checkpoint, named as the Trainer does."""
+    return folder / f"checkpoint-{step}"
 
 
 def mark_complete(config: TrainConfig, checkpoint: Path, rank: int) -> None:

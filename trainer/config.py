@@ -8,7 +8,7 @@ verdict will hold the run to.
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from trainer.contract import Backend, Contract, LinkClass
 
@@ -49,6 +49,11 @@ class DataConfig(Contract):
     longest of its micro-batch."""
 
 
+Engine = Literal["deepspeed", "direct"]
+"""What passes through the model and shards its optimizer: DeepSpeed under the Hugging Face Trainer, or the trainer's
+own passes and AdamW (trainer.direct), which know Llama-family decoders and ZeRO stage 1 alone."""
+
+
 class ZeroConfig(Contract):
     """DeepSpeed ZeRO, every value stated: nothing is left to `auto`.
 
@@ -73,6 +78,7 @@ class RecipeConfig(Contract):
     """How the trainer uses memory and links, resolved."""
 
     name: str
+    engine: Engine = "deepspeed"
     zero: ZeroConfig
     micro_batch: int = Field(gt=0)
     """Sequences per rank in one forward pass."""
@@ -84,6 +90,17 @@ class RecipeConfig(Contract):
     omp_threads: int | None = Field(gt=0)
     """Threads a rank; None: torchrun's own choice, as the seeds had it."""
     save_at_end: bool = False
+
+    @model_validator(mode="after")
+    def _engine_can(self) -> "RecipeConfig":
+        """Our own engine shards the optimizer alone, on the device."""
+        if self.engine == "direct" and (self.zero.stage != 1 or self.zero.offload_optimizer):
+            offload = " with the optimizer offloaded" if self.zero.offload_optimizer else ""
+            raise ValueError(
+                f"recipe {self.name}: engine direct does ZeRO stage 1 on the device, not stage {self.zero.stage}"
+                f"{offload}; set stage 1 without offload, or engine deepspeed"
+            )
+        return self
 
 
 class LinkExpectation(Contract):

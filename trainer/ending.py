@@ -146,6 +146,7 @@ def _record(
         versions=hardware.versions(),
         data=end.data,
         model_parameters=parameters(config.model.architecture),
+        kernels=end.loop.kernels,
         link_shaping=shaping,
         link_probe=end.start.link_probe,
         probe=end.start.probe,

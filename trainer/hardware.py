@@ -13,6 +13,8 @@ from trainer.record import Device
 
 PACKAGES = (
     "torch",
+    "triton",
+    "flash-attn-4",
     "transformers",
     "deepspeed",
     "accelerate",

@@ -8,6 +8,7 @@ every rank knows the whole step's samples and counts the targets itself.
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -27,7 +28,7 @@ from transformers import (
 )
 
 from trainer import counters
-from trainer.checkpoint import CheckpointError, StopWish, mark_complete, newest_marked
+from trainer.checkpoint import CheckpointError, StopWish, checkpoint_folder, mark_complete, newest_marked
 from trainer.config import TrainConfig
 from trainer.deepspeed_config import deepspeed_config
 from trainer.errors import first_line
@@ -75,6 +76,18 @@ def training_arguments(config: TrainConfig, checkpoints: Path) -> TrainingArgume
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Agreed:
+    """What all ranks know alike of a step that is over."""
+
+    loss: float
+    gradient_norm: float | None
+    stop: bool
+    """Some rank was asked to end."""
+    finite: bool
+    """Loss and gradient are numbers on all ranks."""
+
+
 class Loop(TrainerCallback):
     """What happens between steps: lines, the timed window, checkpoints, and the wish to stop."""
 
@@ -88,6 +101,9 @@ class Loop(TrainerCallback):
         self._recent_s: list[float] = []
         self.watchdog: Watchdog | None = None
         self.gradient_norm: Callable[[], object] = lambda: None
+        self.settle: Callable[[], None] = lambda: None
+        """Waits for an engine's traffic that outlasts its step."""
+        self.kernels: dict[str, str] = {}
         self.status: Status = "complete"
         self.counters: list[CounterSample] = []
         self.connections: tuple[Connection, ...] = ()
@@ -101,6 +117,10 @@ class Loop(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
+        """As `begin`; the Trainer calls this."""
+        self.begin(state, control)
+
+    def begin(self, state: TrainerState, control: TrainerControl) -> None:
         """Warm-up counts from where this process begins, because a resumed process is cold too."""
         self._first_step = state.global_step
         self.began = time.perf_counter()
@@ -110,22 +130,31 @@ class Loop(TrainerCallback):
             self._open_window(state, control)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Close the step on all ranks, then decide what follows it."""
+        """Close the step on all ranks; the Trainer calls this."""
         norm = _number(self.gradient_norm())
         loss, stop, finite = self._agree(norm)
+        self.ended(state, control, Agreed(loss=loss, gradient_norm=norm, stop=stop, finite=finite))
+
+    @property
+    def stop_wished(self) -> bool:
+        """Whether this rank was asked to end."""
+        return self._wish.raised
+
+    def ended(self, state: TrainerState, control: TrainerControl, agreed: Agreed) -> None:
+        """A step is over: its line, then what follows it."""
         step, done = state.global_step, state.global_step - self._first_step
         phase: Phase = "warmup" if done <= self._config.warmup_steps else "timed"
-        self.writer.ended(step, phase, loss, norm)
+        self.writer.ended(step, phase, agreed.loss, agreed.gradient_norm)
         if self._rank == 0:
             # Between two steps, so in the time of neither; `topo watch` reads it off the pod's log.
             self._recent_s = [*self._recent_s[1 - RECENT :], self.writer.last_s]
-            print(progress_line(step, self._config.steps, loss, self._recent_s), flush=True)
+            print(progress_line(step, self._config.steps, agreed.loss, self._recent_s), flush=True)
         kept_s = self.writer.restart()
         if phase == "timed":
             self.bookkeeping_s += kept_s
-        if not finite and self._config.on_nan_loss == "stop":
+        if not agreed.finite and self._config.on_nan_loss == "stop":
             self.status = "stopped-nan-loss"
-        elif stop and step < self._config.steps:
+        elif agreed.stop and step < self._config.steps:
             self.status = "interrupted"
         ended = self.status != "complete"
         control.should_training_stop = ended or control.should_training_stop
@@ -138,9 +167,13 @@ class Loop(TrainerCallback):
         self._beat(step + 1, within_s=TIMEOUT_S if slow else self._config.hang_s, step_s=self.writer.last_s)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """All ranks have saved: say so in the checkpoint."""
+        """This rank has saved; the Trainer calls this."""
+        self.saved(state, checkpoint_folder(Path(str(args.output_dir)), state.global_step))
+
+    def saved(self, state: TrainerState, checkpoint: Path) -> None:
+        """Once all ranks have saved, say so in the checkpoint."""
         dist.barrier()
-        mark_complete(self._config, Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self._rank)
+        mark_complete(self._config, checkpoint, self._rank)
         seconds = self.writer.saved()
         self._beat(state.global_step + 1, within_s=self._config.hang_s)
         if self._rank == 0:
@@ -175,8 +208,13 @@ class Loop(TrainerCallback):
             self.status = "stopped-wrong-link"
             control.should_training_stop = True
             return
+        began = time.perf_counter()
+        self.settle()
+        waited_s = time.perf_counter() - began
         self._sample(state.global_step)
         self.writer.restart()
+        # Traffic of the step before, as the last timed step's will fall behind the window: each pays for one.
+        self.writer.charge(waited_s)
 
     def _close_window(self, state: TrainerState) -> None:
         if self.counters:
@@ -186,6 +224,7 @@ class Loop(TrainerCallback):
 
     def _sample(self, after_step: int) -> None:
         """Between two barriers, so that no rank's bytes of a step fall on the wrong side."""
+        self.settle()
         dist.barrier()
         self.counters.append(counters.sample(after_step))
         dist.barrier()

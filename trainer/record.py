@@ -275,6 +275,9 @@ class RunRecord(Contract):
     """None: the run read none (`steps: 0`)."""
     model_parameters: int | None
     """None: of a job that isn't ours."""
+    kernels: dict[str, str] = Field(default_factory=dict)
+    """What computed the decoder, by part, and why nothing faster; empty where it is the model's own business
+    (engine `deepspeed`)."""
     link_shaping: LinkShaping
     link_probe: LinkProbe | None
     """Of the pod that sent most; None where no rate is dialled."""

@@ -5,17 +5,18 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 import torch.distributed as dist
-from transformers import TrainingArguments, set_seed
+from transformers import PreTrainedModel, TrainingArguments, set_seed
 
 from trainer import ending, publish
 from trainer.checkpoint import (
     StopWish,
+    checkpoint_folder,
     checkpoints_of,
     complete_steps,
     newest_common,
@@ -27,11 +28,13 @@ from trainer.config import TrainConfig
 from trainer.counters import connections
 from trainer.cpu_backend import start_gloo
 from trainer.data import Data, load_data
+from trainer.direct import DirectTrainer
 from trainer.distributed import Place, check_places, leave, prepare_cpu_optimizer, read_place, tell_launcher
 from trainer.ending import Ending
 from trainer.errors import first_line
 from trainer.facts import Stopwatch, gather, gather_facts, own_facts, transports_seen
 from trainer.feed import MicroBatches
+from trainer.kernels import choose_kernels
 from trainer.loop import TIMEOUT_S, LineTrainer, Loop, training_arguments
 from trainer.model import make_model
 from trainer.probe import probe_link
@@ -51,7 +54,9 @@ class _Ready:
     watch: Stopwatch
     started: datetime
     wish: StopWish
-    arguments: TrainingArguments
+    device: torch.device
+    arguments: TrainingArguments | None
+    """Of the Hugging Face Trainer; None where the engine isn't DeepSpeed's."""
     run_id: str
     data: Data | None
     """None: nothing is trained."""
@@ -120,32 +125,43 @@ def _prepare(config: TrainConfig, import_s: float) -> _Ready:
         torch.set_num_threads(config.recipe.omp_threads)
     checkpoints = checkpoints_of(config, place.checkpoints)
     with watch.part("rendezvous_s"):
-        arguments = _join(config, checkpoints)
+        device, arguments = _join(config, place, checkpoints)
         run_id = _shared_run_id(config, place, started)
     with watch.part("data_s"):
         data = _shared_data(config, place) if config.steps else None
     after = _resume_point(config, checkpoints, place)
     with watch.part("probe_s"):
-        link_probe = probe_link(config, place, arguments.device)
-        probe = probe_ranks(config, place, arguments.device)
+        link_probe = probe_link(config, place, device)
+        probe = probe_ranks(config, place, device)
     start = Start(resumed_after_step=after, link_probe=link_probe, probe=probe)
-    return _Ready(config, place, watch, started, wish, arguments, run_id, data, start)
+    return _Ready(config, place, watch, started, wish, device, arguments, run_id, data, start)
 
 
-def _join(config: TrainConfig, checkpoints: Path) -> TrainingArguments:
-    """Start the process group: by TrainingArguments on GPUs, by hand on the CPU."""
+def _join(config: TrainConfig, place: Place, checkpoints: Path) -> tuple[torch.device, TrainingArguments | None]:
+    """Start the process group: by TrainingArguments on GPUs, by hand on the CPU and for our own engine."""
     gpu = torch.cuda.is_available()
     if gpu != (config.backend == "nccl"):
         raise ValueError(
             f"config.backend: {config.backend} on a machine {'with' if gpu else 'without'} a GPU; "
             "nccl needs one, gloo is for machines without"
         )
+    if config.recipe.engine == "direct":
+        return _join_directly(config, place), None
     arguments = training_arguments(config, checkpoints)
     if not gpu:
         start_gloo(TIMEOUT_S)
     assert arguments.world_size == config.ranks, f"world {arguments.world_size}, planned {config.ranks}"
     assert dist.get_backend() == config.backend, f"{dist.get_backend()}, planned {config.backend}"
-    return arguments
+    return arguments.device, arguments
+
+
+def _join_directly(config: TrainConfig, place: Place) -> torch.device:
+    device = torch.device("cuda", place.local_rank) if config.backend == "nccl" else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    bound = device if device.type == "cuda" else None
+    dist.init_process_group(config.backend, timeout=timedelta(seconds=TIMEOUT_S), device_id=bound)
+    return device
 
 
 def _shared_run_id(config: TrainConfig, place: Place, started: datetime) -> str:
@@ -191,14 +207,27 @@ def _resume_point(config: TrainConfig, folder: Path, place: Place) -> int:
 def _train(ready: _Ready, data: Data, loop: Loop) -> None:
     began = time.perf_counter()
     set_seed(ready.config.seed)
-    model = make_model(ready.config, ready.arguments.device)
+    model = make_model(ready.config, ready.device)
     feed = MicroBatches(ready.config, data.samples, ready.place.rank)
-    trainer = LineTrainer(ready.config, model, ready.arguments, feed, loop)
     after = ready.start.resumed_after_step
     folder = checkpoints_of(ready.config, ready.place.checkpoints)
-    trainer.train(resume_from_checkpoint=str(folder / f"checkpoint-{after}") if after else None)
+    resumed = checkpoint_folder(folder, after) if after else None
+    if ready.arguments is None:
+        _train_directly(ready, model, feed, loop, resumed)
+    else:
+        trainer = LineTrainer(ready.config, model, ready.arguments, feed, loop)
+        trainer.train(resume_from_checkpoint=None if resumed is None else str(resumed))
     loop.writer.close()
     ready.watch.add("model_s", loop.began - began)
+
+
+def _train_directly(
+    ready: _Ready, model: PreTrainedModel, feed: MicroBatches, loop: Loop, resumed: Path | None
+) -> None:
+    kernels = choose_kernels(ready.device)
+    loop.kernels = kernels.chosen
+    checkpoints = checkpoints_of(ready.config, ready.place.checkpoints)
+    DirectTrainer(ready.config, model, kernels, feed, loop, checkpoints).train(resumed)
 
 
 def _links_fit(ready: _Ready) -> bool:

@@ -59,6 +59,10 @@ class StepWriter:
         before, self._mark = self._mark, time.perf_counter()
         return self._mark - before
 
+    def charge(self, seconds: float) -> None:
+        """Add seconds that passed before it to the step that has just begun."""
+        self._mark -= seconds
+
     def fed(self, batches: list[MicroBatch], waited_s: float) -> None:
         """Count the micro-batches that a step was given."""
         self._open.real_tokens += sum(batch.real_tokens for batch in batches)

@@ -66,7 +66,7 @@ OF_PULUMI = {"google", "grpc"}
     ],
 )
 def test_every_package_that_is_imported_is_asked_for_by_name(package, requirements):
-    asked = set(read_requirements(ROOT / requirements)) | {"torch"} | OF_PULUMI
+    asked = set(read_requirements(ROOT / requirements)) | {"torch", "triton"} | OF_PULUMI  # torch brings triton
     if package == "tests":
         asked |= set(read_requirements(ROOT / "requirements-lab.txt"))
     imported = {name.split(".")[0] for module in of(package) for name, _ in module.imports()}

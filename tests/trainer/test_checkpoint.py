@@ -76,6 +76,10 @@ def test_the_newest_common_step_wins() -> None:
             "written with recipe.zero.stage 3, this run has 1",
         ),
         (
+            tiny_config(recipe=RECIPE.model_copy(update={"engine": "direct"})),
+            'written with recipe.engine "deepspeed", this run has "direct"',
+        ),
+        (
             tiny_config(recipe=RECIPE.model_copy(update={"accumulation": 1})),
             "written with recipe.accumulation 2, this run has 1",
         ),

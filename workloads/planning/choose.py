@@ -97,6 +97,7 @@ def _micro_batches(arms: Sequence[Situation]) -> list[int]:
 def _recipe(name: str, arm: Situation, candidate: Candidate, micro_batch: int) -> RecipeConfig:
     return RecipeConfig(
         name=name,
+        engine=candidate.engine,
         zero=candidate.zero,
         micro_batch=micro_batch,
         accumulation=arm.sequences_per_rank // micro_batch,

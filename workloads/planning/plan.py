@@ -73,6 +73,7 @@ class Plan:
     job_name: str
     config: TrainConfig
     deepspeed: dict[str, object]
+    """Empty where the engine is the trainer's own."""
     resources: PodResources
     environment: tuple[EnvVariable, ...]
     image: Image
@@ -246,7 +247,7 @@ def _complete(one: _Ready, situation: Situation, recipe: RecipeConfig, experimen
         platform=stack.platform,
         job_name=config.job_name,
         config=config,
-        deepspeed=deepspeed_config(config),
+        deepspeed=deepspeed_config(config) if recipe.engine == "deepspeed" else {},
         resources=pod_resources(topology),
         environment=_environment(config, topology, stack.platform),
         image=image,

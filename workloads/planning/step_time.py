@@ -14,6 +14,8 @@ from workloads.planning.work import Work
 
 _GPU_UTILISATION = Range(low=0.3, expected=0.48, high=0.68)
 """Share of the dense peak: 30-40% L40S, 40-50% A100, 61-66% H200 of published and own runs."""
+_DIRECT_UTILISATION = Range(low=0.42, expected=0.64, high=0.72)
+"""Of our own engine: 67 to 69% on H200 at their power limit (docs/diary, 2026-11-21); no other chip was tried."""
 _CPU_FLOPS_PER_S = Range(low=4e9, expected=20e9, high=60e9)
 """One core with bf16 emulation to AVX-512; own lab runs of a tiny Llama."""
 _GPU_HOOKS_S = Range(low=0.003, expected=0.009, high=0.015)
@@ -41,7 +43,7 @@ def step_time(work: Work, *, ring_gb_per_s: Range | None = None) -> StepPredicti
     compute = _compute_s(work)
     communication, per_step = _communication_s(work, ring)
     hidden_step, exposed = _overlapped(work, compute, communication)
-    exposed_per_step = _exposed_per_step(compute, per_step)
+    exposed_per_step = _exposed_per_step(work, compute, per_step)
     exposed_all = exposed.scaled(accumulation).plus(exposed_per_step)
     copies, optimizer = _host_copy_s(work), _optimizer_s(work)
     total = hidden_step.scaled(accumulation).plus(exposed_per_step).plus(copies).plus(optimizer)
@@ -66,7 +68,8 @@ def _compute_s(work: Work) -> Range:
         return _inverse(flops, _CPU_FLOPS_PER_S).plus(_CPU_HOOKS_S.scaled(work.architecture.layers))
     # An unknown card lies between a desktop's and a current data centre's.
     peak = Range(low=2e13, expected=1e14, high=1e15) if gpu.peak_flops_per_s is None else None
-    rate = peak or _GPU_UTILISATION.scaled(gpu.peak_flops_per_s or 0.0)
+    utilisation = _DIRECT_UTILISATION if work.recipe.engine == "direct" else _GPU_UTILISATION
+    rate = peak or utilisation.scaled(gpu.peak_flops_per_s or 0.0)
     hooks = _GPU_HOOKS_S.scaled(work.architecture.layers if work.recipe.zero.stage == 3 else 1.0)
     return _inverse(flops, rate).plus(hooks)
 
@@ -99,19 +102,22 @@ def _overlapped(work: Work, compute: Range, communication: Range) -> tuple[Range
     return step, Range(low=exposed[0], expected=step.expected - compute.expected, high=exposed[2])
 
 
-def _exposed_per_step(compute: Range, per_step: Range) -> Range:
-    """What the last backward pass doesn't hide of collectives that run once a step.
+def _exposed_per_step(work: Work, compute: Range, per_step: Range) -> Range:
+    """What the passes don't hide of collectives that run once a step.
 
-    Two thirds of them (the gradients) can run behind two thirds of a micro-batch (its backward); 0.56 of that
-    was hidden at 25 Gbit/s on four H200 (docs/diary, 2026-11-21).
+    DeepSpeed: two thirds of them (the gradients) can run behind two thirds of a micro-batch (its backward); 0.56 of
+    that was hidden at 25 Gbit/s on four H200 (docs/diary, 2026-11-21). Our own engine: the gradients' half behind
+    the last backward pass, the weights' half behind the next forward pass; 0.7 of that at 25 Gbit/s on two H200.
     """
+    behind = ((1 / 2, 2 / 3), (1 / 2, 1 / 3)) if work.recipe.engine == "direct" else ((2 / 3, 2 / 3),)
 
     def exposed(collectives: float, pass_s: float, hidden: float) -> float:
-        return collectives - hidden * min(2.0 / 3.0 * collectives, 2.0 / 3.0 * pass_s)
+        return collectives - hidden * sum(min(part * collectives, share * pass_s) for part, share in behind)
 
+    expected = 0.8 if work.recipe.engine == "direct" else 0.5
     return Range(
         low=exposed(per_step.low, compute.low, 0.95),
-        expected=exposed(per_step.expected, compute.expected, 0.5),
+        expected=exposed(per_step.expected, compute.expected, expected),
         high=exposed(per_step.high, compute.high, 0.0),
     )
 

@@ -7,7 +7,9 @@ rank sends.
     ZeRO-3, NCCL   accumulation x (a + 1) S f
     ZeRO-3, gloo   accumulation x (a + 2) S f     gloo's reduce-scatter sends an all-reduce's bytes
     ZeRO-2         accumulation x 2 S f + S f     DeepSpeed all-reduces its buckets
-    ZeRO-1         2 S f + S f
+    ZeRO-1         2 S f + S f                    as ZeRO-2, once a step
+    direct, NCCL   S f + S f                      each bucket reduce-scattered and gathered once a step
+    direct, gloo   2 S f + S f
 
 a is the number of times that a parameter is gathered in one micro-batch: 2 - reuse distance / parameters, at
 least 1 (everything kept); 2.33 where blocks are recomputed and a block exceeds the reuse distance.
@@ -49,10 +51,13 @@ def traffic(work: Work) -> TrafficPrediction:
 
 def _copies(gathers: float, recipe: RecipeConfig, backend: Backend) -> tuple[float, str]:
     accumulation = recipe.accumulation
+    scatter = 2.0 if backend == "gloo" else 1.0
+    if recipe.engine == "direct":
+        text = f"{scatter + 1.0:.0f} S f per step (reduce-scatter of gradients, all-gather of parameters; {backend})"
+        return scatter + 1.0, text
     if recipe.zero.stage == 1:
         return 3.0, "3 S f per step (all-reduce of gradients, all-gather of parameters)"
     if recipe.zero.stage == 2:
         return 2.0 * accumulation + 1.0, f"({accumulation} x 2 + 1) S f"
-    scatter = 2.0 if backend == "gloo" else 1.0
     text = f"{accumulation} x ({gathers:.2f} + {scatter:.0f}) S f ({backend})"
     return accumulation * (gathers + scatter), text

@@ -8,7 +8,7 @@ from tests.e2e.charts.folder import assemble_charts
 from tests.e2e.children import Children, wait_until
 from tests.e2e.cloud.inventory import inventory
 from tests.e2e.cloud.start import reset_cloud, start_cloud
-from tests.e2e.cluster.api import Api
+from tests.e2e.cluster.api import Api, Unreachable
 from tests.e2e.cluster.census import census
 from tests.e2e.cluster.cluster import Cluster, start_cluster
 from tests.e2e.faults import Fault, faults_met, plan_faults
@@ -51,8 +51,7 @@ class Standing:
 
     def begin(self) -> None:
         """An empty account and an empty cluster for the next test, whatever the last one left; no faults."""
-        self._sweep()
-        if self.left() or self.census() or self._nodes():
+        if not self._is_empty():
             self.close()
             self._start()
         reset_cloud(self.site.aws_endpoint)
@@ -114,6 +113,14 @@ class Standing:
             self.site.save()
             self.cluster = parts.enter_context(start_cluster(self.site, self.children))
             self._parts = parts.pop_all()
+
+    def _is_empty(self) -> bool:
+        """Nothing is left; False where the last test took the API server away for good."""
+        try:
+            self._sweep()
+            return not (self.left() or self.census() or self._nodes())
+        except Unreachable:
+            return False
 
     def _sweep(self) -> None:
         """Take away what helm left, where nothing else is left."""

@@ -88,6 +88,8 @@ def _asked(data: Mapping[str, Any]) -> Properties:
     specifications = [
         {"resourceType": one["ResourceType"], "tags": {tag["Key"]: tag["Value"] for tag in one["Tags"]}}
         for one in data.get("TagSpecifications") or []
+        # moto puts the template's own tags among those of what it launches; EC2 doesn't.
+        if one["ResourceType"] != "launch-template"
     ]
     return {"blockDeviceMappings": mappings, "metadataOptions": options, "tagSpecifications": specifications}
 
